@@ -11,7 +11,6 @@
 
 #include <complex>
 #include <cstdint>
-#include <optional>
 
 #include "base/dtype.h"
 #include "kernels/gemm.h"
@@ -114,45 +113,6 @@ template <class T> struct LeastSquaresKernels {
       solve;
 
   static const LeastSquaresKernels cpu;
-};
-
-template <class T> struct MatrixKernels {
-  KernelFn<void(MatrixBatch shape, T* a)> identity;
-  // Determinants of n x n matrices from their LU factors; or their signs (of absolute value 1) and
-  // the logarithms of their absolute values.
-  KernelFn<void(int64_t batch, int64_t n, const T* lu, const int32_t* pivots, T* det)> det;
-  KernelFn<void(int64_t batch, int64_t n, const T* lu, const int32_t* pivots, T* sign,
-                RealOf<T>* log)>
-      slogdet;
-
-  static const MatrixKernels cpu;
-};
-
-struct MatrixFailure {
-  int64_t matrix;
-  int32_t code;
-};
-struct Halvings {
-  int64_t most;
-  double largest;
-};
-struct LinalgKernels {
-  // The first `info` that is not 0.
-  KernelFn<std::optional<MatrixFailure>(int64_t batch, const int32_t* info)> find_failure;
-  // The first of n numbers (float32 or float64) that is NaN or infinite.
-  KernelFn<std::optional<int64_t>(DType dtype, int64_t n, const void* x)> find_not_finite;
-  // The first of n pivots outside of [1, rows].
-  KernelFn<std::optional<int32_t>(int64_t n, int64_t rows, const int32_t* pivots)> find_bad_pivot;
-  // The order in which the permutations of k pivots each take rows: row order[i] of a is row i of
-  // L U.
-  KernelFn<void(int64_t batch, int64_t k, int64_t rows, const int32_t* pivots, int64_t* order)>
-      row_order;
-  // How often each of n norms is halved until it is at most `bound`, and the factor that does it.
-  // Returns how often the largest is, and the largest norm after it. What is not finite stays.
-  KernelFn<Halvings(int64_t n, double bound, const double* norm, int64_t* halvings, double* scale)>
-      halve;
-
-  static const LinalgKernels cpu;
 };
 
 }  // namespace taeda

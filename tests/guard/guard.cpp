@@ -27,6 +27,7 @@
 #include "kernels/index.h"
 #include "kernels/linalg.h"
 #include "kernels/margin.h"
+#include "kernels/matrices.h"
 #include "kernels/nll.h"
 #include "kernels/norm.h"
 #include "kernels/pad.h"

@@ -1,6 +1,7 @@
 // Determinants.
 #include <limits>
 
+#include "kernels/matrices.h"
 #include "ops/linalg/linalg.h"
 
 namespace taeda {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/matrices.h"
 #include "ops/linalg/linalg.h"
 
 namespace taeda {

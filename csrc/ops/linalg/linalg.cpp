@@ -1,5 +1,6 @@
 #include "ops/linalg/linalg.h"
 
+#include "kernels/matrices.h"
 #include "ops/reduce/util.h"
 
 namespace taeda {

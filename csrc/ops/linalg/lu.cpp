@@ -1,4 +1,5 @@
 // LU factors, what is solved with them, and inverses.
+#include "kernels/matrices.h"
 #include "ops/linalg/linalg.h"
 
 namespace taeda {

@@ -210,20 +210,14 @@ void extreme(const T* x, int64_t n, int64_t first, int64_t step, int64_t width, 
   else extreme_columns<Largest>(x, n, first, step, width, best, index, values, indices, index_step);
 }
 
+constexpr ForFloats<LogSums> log_scans{log_sums<float>, log_sums<double>};
 template <class T> constexpr ScanExtremes<T> extremes = {extreme<true, T>, extreme<false, T>};
 
 }  // namespace
 
-extern constinit const ScanKernels scan_kernels = {extremes<uint8_t>,
-                                                   extremes<int8_t>,
-                                                   extremes<int16_t>,
-                                                   extremes<int32_t>,
-                                                   extremes<int64_t>,
-                                                   extremes<float>,
-                                                   extremes<double>,
-                                                   integer_sums,
-                                                   sums_from,
-                                                   sum,
-                                                   {log_sums<float>, log_sums<double>}};
+extern constinit const ScanKernels scan_kernels = {
+    extremes<uint8_t>, extremes<int8_t>, extremes<int16_t>, extremes<int32_t>, extremes<int64_t>,
+    extremes<float>,   extremes<double>, integer_sums,      sums_from,         sum,
+    log_scans};
 
 }  // namespace taeda::cpu::simd::TAEDA_ISA
