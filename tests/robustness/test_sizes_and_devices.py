@@ -77,6 +77,29 @@ def test_numbers_that_lead_past_everything_are_fine():
     assert F.conv_transpose1d(SIGNAL, taeda.ones(1, 1, 0), padding=0).shape == (1, 1, 2)
 
 
+def test_windows_that_reach_past_everything():
+    x = taeda.arange(3.0).double().view(1, 1, 3)
+    for kernel in (5, 64, BIG, MOST):
+        options = {"stride": kernel, "ceil_mode": True}
+        mean = F.avg_pool1d(x, kernel, padding=1, **options)
+        assert mean.tolist() == [[[3 / 5]]], kernel
+        own = F.avg_pool1d(x, kernel, padding=1, count_include_pad=False, **options)
+        assert own.tolist() == [[[1.0]]], kernel
+        assert F.max_pool1d(x, kernel, padding=1, **options).tolist() == [[[2.0]]], kernel
+    image = x.view(1, 1, 1, 3).requires_grad_()
+    F.avg_pool2d(image, (1, MOST), stride=MOST, ceil_mode=True).sum().backward()
+    assert image.grad.tolist() == [[[[1 / 3] * 3]]]
+
+
+def test_a_kernel_without_elements_adds_nothing():
+    window = [[1, 2], [1, 0], [1, 1], 2]
+    x, empty, bias = taeda.ones(2, 4, 5, 5), taeda.ones(6, 2, 0, 3), taeda.arange(6.0)
+    y = taeda._C.ops._conv(x, empty, bias, *window)
+    assert y.shape[:2] == (2, 6) and (y == bias.view(6, 1, 1)).all()
+    assert not taeda._C.ops._conv_input(y, empty, [5, 5], *window).any()
+    assert taeda._C.ops._conv_weight(x, y, [0, 3], *window).shape == empty.shape
+
+
 def test_integers_in_tensors_wrap_around():
     x = taeda.tensor([MOST, 1])
     assert x.sum().item() == LEAST and x.cumsum(0).tolist() == [MOST, LEAST]

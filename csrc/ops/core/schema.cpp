@@ -6,6 +6,8 @@
 namespace taeda {
 namespace {
 
+constexpr int kMostRepeats = 64;  // as many as a tensor has dimensions
+
 std::string_view trim(std::string_view s) {
   while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
   while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
@@ -51,6 +53,8 @@ void parse_type(std::string_view t, Arg& a, std::string_view schema) {
     t.remove_prefix(4);
     t.remove_suffix(1);
     if (!t.empty()) a.repeat = parse_number<int>(t, schema);
+    check(a.repeat >= 0 && a.repeat <= kMostRepeats, "schema '", schema, "': int[", t,
+          "] has more than ", kMostRepeats, " elements");
     return;
   }
   if (t == "Tensor?[]") a.allows_none_items = true;
@@ -97,10 +101,14 @@ Value parse_default(std::string_view t, const Arg& a, std::string_view schema) {
     case ArgKind::Bool:
       check(t == "True" || t == "False", "schema '", schema, "': '", t, "' is no bool");
       return t == "True";
-    case ArgKind::Str: return std::string(t.substr(1, t.size() - 2));
+    case ArgKind::Str:
+      check(t.size() >= 2 && (t[0] == '\'' || t[0] == '"') && t.back() == t[0], "schema '", schema,
+            "': '", t, "' is no string in quotes");
+      return std::string(t.substr(1, t.size() - 2));
     case ArgKind::Ints: {
       if (!t.starts_with('['))
         return Dims(static_cast<size_t>(std::max(a.repeat, 1)), parse_number<int64_t>(t, schema));
+      check(t.ends_with(']'), "schema '", schema, "': '", t, "' is no list");
       Dims d;
       for (auto p : split_list(t.substr(1, t.size() - 2)))
         d.push_back(parse_number<int64_t>(p, schema));
@@ -120,6 +128,7 @@ void parse_returns(std::string_view t, Op& op) {
   } else if (t == "Tensor[]") {
     op.returns = -1;
   } else if (t.starts_with('(')) {
+    check(t.ends_with(')'), "schema '", op.signature, "' lacks ')' of its results");
     auto parts = split_list(t.substr(1, t.size() - 2));
     op.returns = static_cast<int>(parts.size());
     for (auto p : parts) {
@@ -137,6 +146,7 @@ Op parse_schema(std::string_view text) {
   auto open = text.find('('), arrow = text.rfind("->");
   check(open != text.npos && arrow != text.npos, "schema '", text, "' lacks '(' or '->'");
   auto close = text.rfind(')', arrow);
+  check(close != text.npos && open < close, "schema '", text, "' lacks ')'");
   Op op;
   op.name = trim(text.substr(0, open));
   op.signature = text;
@@ -149,7 +159,7 @@ Op parse_schema(std::string_view text) {
     Arg a;
     a.keyword_only = keyword_only;
     auto colon = part.find(':'), equals = part.find('=');
-    check(colon != part.npos, "schema '", text, "': '", part, "' has no type");
+    check(colon < equals, "schema '", text, "': '", part, "' has no type");
     std::string_view arg_name = trim(part.substr(0, colon));
     if (arg_name.ends_with('!')) {
       a.mutated = true;

@@ -163,8 +163,13 @@ Tensor forward(const Tensor& x_in, const Tensor& w_in, const Tensor& bias_in, co
     out.push_back(
         output_size(x_in.sizes()[d + 2], w_in.sizes()[d + 2], d, stride, padding, dilation));
   }
-  Tensor y = empty(out, {compute, x_in.device()});
+  const bool nothing = w_in.numel() == 0;  // no terms to add up
+  Tensor y = nothing ? zeros(out, {compute, x_in.device()}) : empty(out, {compute, x_in.device()});
   if (y.is_meta() || y.numel() == 0) return finished(y, x_in.dtype());
+  if (nothing) {
+    add_bias(y, prepared(bias_in, compute));
+    return finished(y, x_in.dtype());
+  }
   Tensor x = prepared(x_in, compute), w = prepared(w_in, compute), b = prepared(bias_in, compute);
   auto s = make_shape(x.sizes(), w.sizes(), out, {stride, padding, dilation, groups});
   if (is_integer(x_in)) {
@@ -200,9 +205,10 @@ Tensor input_gradient(const Tensor& grad, const Tensor& w_in, const Dims& in, co
   DType compute = kept_dtype ? grad.dtype() : compute_dtype(grad.dtype(), "convolution");
   Dims sizes{grad.size(0), checked_mul(w_in.size(1), groups)};
   for (int64_t v : in) sizes.push_back(v);
-  Tensor gx = grad.numel() ? empty(sizes, {compute, grad.device()})
-                           : zeros(sizes, {compute, grad.device()});
-  if (gx.is_meta() || gx.numel() == 0 || grad.numel() == 0) return finished(gx, grad.dtype());
+  const bool nothing = grad.numel() == 0 || w_in.numel() == 0;
+  Tensor gx =
+      nothing ? zeros(sizes, {compute, grad.device()}) : empty(sizes, {compute, grad.device()});
+  if (gx.is_meta() || gx.numel() == 0 || nothing) return finished(gx, grad.dtype());
   Tensor g = prepared(grad, compute), w = prepared(w_in, compute);
   auto s = make_shape(sizes, w.sizes(), g.sizes(), {stride, padding, dilation, groups});
   if (is_integer(grad)) {

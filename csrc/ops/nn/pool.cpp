@@ -1,5 +1,7 @@
 #include "ops/nn/pool.h"
 
+#include <algorithm>
+
 #include "base/checked.h"
 
 namespace taeda::pooling {
@@ -88,7 +90,9 @@ PoolShape windows(const Tensor& x, const Dims& out, const Pool& p) {
   auto s = plane_shape(x, out, static_cast<int64_t>(out.size()));
   s.adaptive = false;
   for (size_t d = 0; d < out.size(); ++d) {
-    s.kernel[d] = p.kernel[d];
+    // With ceil_mode a kernel may reach beyond the padded input, where nothing counts.
+    const int64_t padded = s.in[d] + 2 * p.padding[d];
+    s.kernel[d] = std::min(p.kernel[d], (padded - 1) / p.dilation[d] + 1);
     s.stride[d] = p.stride[d];
     s.padding[d] = p.padding[d];
     s.dilation[d] = p.dilation[d];
