@@ -73,6 +73,7 @@ def test_typical_lines_run(tmp_path):
     typical_lines.main(tmp_path)
 
 
+@pytest.mark.unsanitized("runs another program")
 @pytest.mark.parametrize("script", ["user_script.py", "mistakes.py", "typical_lines.py"])
 def test_mypy_accepts(script, tmp_path):
     """In `mistakes.py` every mistake is marked, and a mark without a mistake is an error."""
@@ -88,6 +89,7 @@ def test_mypy_accepts(script, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.unsanitized("runs another program")
 def test_pyright_accepts(tmp_path):
     """The same of pyright, which finds a mistake where each is marked, and none elsewhere."""
     pytest.importorskip("pyright")

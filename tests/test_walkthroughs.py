@@ -268,6 +268,7 @@ assert "Lion" in taeda._C.ops._fused_lion_.__doc__
 
 
 @pytest.mark.slow
+@pytest.mark.unsanitized("builds a taeda of its own, without")
 @pytest.mark.skipif(build_folder() is None, reason="needs the build folder of this checkout")
 def test_the_ops_of_the_walkthroughs_work(tmp_path):
     build = build_folder()

@@ -20,6 +20,7 @@ from taeda.serialization._limits import brief
 from taeda.serialization._records import PyTorchFileReader
 from tests.robustness.sample_files import tar_file
 
+pytestmark = pytest.mark.unsanitized("measures address space and processor time")
 MEGABYTE = 1 << 20
 MOST_SECONDS = 20.0
 ERRORS = (RuntimeError, ValueError, EOFError, pickle.UnpicklingError)

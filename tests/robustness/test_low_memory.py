@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.unsanitized("sanitizers reserve terabytes of address space")
 ROOT = Path(__file__).parents[2]
 LIMITED = """
 import resource, sys, taeda
