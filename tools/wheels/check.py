@@ -156,13 +156,16 @@ def install(wheel: Path, python: Python, work: Path, tests: list[str] | None) ->
 
 
 def suite(program: Path, folder: Path, arguments: list[str]) -> str:
-    """Run tests where there is no taeda but the installed one; pytest's closing line."""
+    """Run the tests of a copy of the repository on the installed taeda; pytest's closing line."""
     shutil.rmtree(folder, ignore_errors=True)
     with tarfile.open(fileobj=io.BytesIO(build.git("archive", "HEAD"))) as files:
         files.extractall(folder)
-    shutil.rmtree(folder / "python")
     env = {**os.environ, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
     env.pop("PYTHONPATH", None)
+    where: list[str | Path] = [program, "-c", "import taeda; print(taeda.__file__)"]
+    found = subprocess.run(where, cwd=folder, env=env, capture_output=True, text=True, check=True)
+    if "site-packages" not in found.stdout:
+        raise Failed(f"the tests would run on {found.stdout.strip()}")
     done = subprocess.run(
         [program, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
         cwd=folder,
