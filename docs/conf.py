@@ -12,6 +12,8 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS / "_ext"), str(DOCS), str(DOCS.parent)]
 
+import pages  # noqa: E402
+
 import taeda  # noqa: E402
 
 project = "taeda"
@@ -58,13 +60,9 @@ nb_execution_timeout = 60  # of a cell; what a page may take is held by page_sec
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 # A page whose data or packages are missing (docs/pages.py knows what it needs) is not run.
-nb_execution_excludepatterns = []
-if (DOCS / "pages.py").exists():
-    import pages
-
-    nb_execution_excludepatterns += [
-        str(page.relative_to(DOCS)) for page in pages.PAGES if pages.missing(page)
-    ]
+nb_execution_excludepatterns = [
+    str(page.relative_to(DOCS)) for page in pages.PAGES if pages.missing(page)
+]
 nb_ipywidgets_js: dict[str, dict[str, str]] = {}
 nb_merge_streams = True
 page_seconds = 10

@@ -88,6 +88,17 @@ def test_links_lead_to_pages_or_sources(tmp_path):
     )
 
 
+def test_tables_of_contents_take_the_pages_that_they_do_not_name():
+    pytest.importorskip("sphinx")
+    import repo_links
+
+    found = {"a/one", "a/two", "a/three", "b/one"}
+    assert repo_links.others("x\na/two\na/*\ny", found) == "x\na/two\na/one\na/three\ny"
+    assert (
+        repo_links.others("b/one\n", found) == "b/one\n" and repo_links.others("c/*\n", found) == ""
+    )
+
+
 def test_source_pages(tmp_path):
     pytest.importorskip("pygments")
     import source_pages

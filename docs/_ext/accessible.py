@@ -18,6 +18,7 @@ CHANGES = {
     '<div class="highlight"><pre>': '<div class="highlight"><pre tabindex="0">',
     '<th class="head"><p></p></th>': "<td></td>",
     '<th class="head"></th>': "<td></td>",
+    '<div class="cell_output docutils': '<div tabindex="0" class="cell_output docutils',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
     '<div id="search-results"></div>': '<h1>Search</h1><div id="search-results" ></div>',
 }

@@ -19,7 +19,7 @@ from sphinx.util.osutil import relative_uri
 
 ROOT = Path(__file__).resolve().parents[2]
 _FENCE = re.compile(r"^(\s*)(`{3,}|~{3,}).*?^\1?\2\s*$", re.MULTILINE | re.DOTALL)
-_EVERY = re.compile(r"^(\w+)/\*\n", re.MULTILINE)
+_OTHERS = re.compile(r"^(\w+)/\*\n", re.MULTILINE)
 _LINK = re.compile(r"(\]\()([^)#\s:<>]*)(#[^)\s]*)?(\))")
 
 
@@ -82,9 +82,14 @@ def rewritten(text: str, folder: Path, places: Places) -> str:
     return found + _LINK.sub(link, text[end:])
 
 
-def _has_pages(env: Any, folder: str) -> bool:
-    """Whether a folder has pages, so that a table of contents may ask for them."""
-    return any(page.startswith(f"{folder}/") for page in env.found_docs)
+def others(text: str, found: set[str]) -> str:
+    """A page's text with each line such as ``guides/*`` replaced by the pages not listed yet."""
+
+    def pages(match: re.Match[str]) -> str:
+        inside = (page for page in sorted(found) if page.startswith(match[1] + "/"))
+        return "".join(f"{page}\n" for page in inside if f"\n{page}\n" not in text)
+
+    return _OTHERS.sub(pages, text)
 
 
 def on_source_read(app: Any, docname: str, content: list[str]) -> None:
@@ -97,7 +102,7 @@ def on_source_read(app: Any, docname: str, content: list[str]) -> None:
         app.env.note_dependency(str(file))
     places = Places(Path(app.srcdir).resolve(), set(app.env.found_docs), app.config.repo_pages)
     content[0] = rewritten(content[0], file.parent.resolve(), places)
-    content[0] = _EVERY.sub(lambda m: m[0] * _has_pages(app.env, m[1]), content[0])
+    content[0] = others(content[0], app.env.found_docs)
     if children := app.config.repo_children.get(docname):
         content[0] += f"\n\n```{{toctree}}\n:hidden:\n:glob:\n\n{children}\n```\n"
 
