@@ -76,6 +76,7 @@ def test_sources_are_found():
     assert public_names.source(by_path["taeda.softmax"])[0] == "csrc/ops/nn/softmax.cpp"
     assert public_names.source(by_path["taeda.linalg.inv"])[0] == "csrc/ops/linalg/lu.cpp"
     assert public_names.source(by_path["taeda.relu"])[0] == "csrc/kernels/functors/activation.h"
+    assert public_names.source(by_path["taeda.tanh"])[0] == "csrc/kernels/functors/math.h"
     linear = public_names.source(by_path["taeda.nn.Linear"])
     assert linear[0] == "python/taeda/nn/modules/linear.py"
 

@@ -406,7 +406,10 @@ def rows(strictly: bool = False) -> dict[str, tuple[str, int]]:
         new: dict[str, tuple[str, int]] = {}
         for file, text in texts.items():
             for match in re.finditer(pattern, text):
-                if match[1] not in found:
+                start = text.rfind("\n", 0, match.start(1)) + 1
+                if match[1] not in found and not text[start : match.start(1)].lstrip().startswith(
+                    "//"
+                ):
                     line = text.count("\n", 0, match.start(1)) + 1
                     new.setdefault(match[1], (file, line))
         found.update(new)

@@ -44,6 +44,8 @@ OTHER_LAYERS = "Other layers"
 
 # The rest of the package's own names: title -> the modules that define them.
 OTHERS: dict[str, str] = {
+    "Parts of networks": "nn nn_functions batch_norm_parts",
+    "Functions written in Python": "functional more_functions numerics lowrank lobpcg",
     "Files": "serialization",
     "Random numbers": "random",
     "Recording of gradients": "autograd",
@@ -51,7 +53,7 @@ OTHERS: dict[str, str] = {
     "What shows and does training": "insight training",
 }
 _OTHER_OF = {part: title for title, parts in OTHERS.items() for part in parts.split()}
-CLASSES, FUNCTIONS = "Classes, dtypes and constants", "Settings and other functions"
+CLASSES, FUNCTIONS = "Classes, dtypes and constants", "Settings and others"
 ATTRIBUTES, METHODS = "Attributes", "Other methods"
 SMALL = 70  # a module with as many names at most has one page
 
@@ -82,8 +84,8 @@ def group(name: Name) -> str:
     if name.module == "taeda":
         if name.kind in ("class", "value"):
             return CLASSES
-        part = home.split(".")[1] if home.count(".") else ""
-        return family(name) or _OTHER_OF.get(part, FUNCTIONS)
+        parts = (_OTHER_OF[p] for p in reversed(home.split(".")) if p in _OTHER_OF)
+        return family(name) or next(parts, FUNCTIONS)
     if name.module == "taeda.nn.functional":
         return {"a": "a to c", "b": "a to c", "c": "a to c"}.get(name.name[0].lower()) or (
             "d to l" if name.name[0].lower() < "m" else "m to z"
