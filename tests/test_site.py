@@ -92,7 +92,8 @@ def test_tables_of_contents_take_the_pages_that_they_do_not_name():
     pytest.importorskip("sphinx")
     import repo_links
 
-    found = {"a/one", "a/two", "a/three", "b/one"}
+    found = {"a/one", "a/two", "a/three", "b/one", "top", "more", "index"}
+    assert repo_links.others("\nText <top>\n*\n", found) == "\nText <top>\nmore\n"
     assert repo_links.others("x\na/two\na/*\ny", found) == "x\na/two\na/one\na/three\ny"
     assert (
         repo_links.others("b/one\n", found) == "b/one\n" and repo_links.others("c/*\n", found) == ""

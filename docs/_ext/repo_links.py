@@ -19,7 +19,7 @@ from sphinx.util.osutil import relative_uri
 
 ROOT = Path(__file__).resolve().parents[2]
 _FENCE = re.compile(r"^(\s*)(`{3,}|~{3,}).*?^\1?\2\s*$", re.MULTILINE | re.DOTALL)
-_OTHERS = re.compile(r"^(\w+)/\*\n", re.MULTILINE)
+_OTHERS = re.compile(r"^(\w+/)?\*\n", re.MULTILINE)
 _LINK = re.compile(r"(\]\()([^)#\s:<>]*)(#[^)\s]*)?(\))")
 
 
@@ -84,10 +84,12 @@ def rewritten(text: str, folder: Path, places: Places) -> str:
 
 def others(text: str, found: set[str]) -> str:
     """A page's text with each line such as ``guides/*`` replaced by the pages not listed yet."""
+    listed = set(re.findall(r"^(?:.+<)?([\w/-]+)>?$", text, re.MULTILINE)) | {"index"}
 
     def pages(match: re.Match[str]) -> str:
-        inside = (page for page in sorted(found) if page.startswith(match[1] + "/"))
-        return "".join(f"{page}\n" for page in inside if f"\n{page}\n" not in text)
+        folder = match[1] or ""
+        inside = {page for page in found if page.rpartition("/")[0] == folder.rstrip("/")}
+        return "".join(f"{page}\n" for page in sorted(inside - listed))
 
     return _OTHERS.sub(pages, text)
 
@@ -102,7 +104,8 @@ def on_source_read(app: Any, docname: str, content: list[str]) -> None:
         app.env.note_dependency(str(file))
     places = Places(Path(app.srcdir).resolve(), set(app.env.found_docs), app.config.repo_pages)
     content[0] = rewritten(content[0], file.parent.resolve(), places)
-    content[0] = others(content[0], app.env.found_docs)
+    if docname == app.config.root_doc:
+        content[0] = others(content[0], app.env.found_docs)
     if children := app.config.repo_children.get(docname):
         content[0] += f"\n\n```{{toctree}}\n:hidden:\n:glob:\n\n{children}\n```\n"
 
