@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 import pytest
@@ -107,11 +108,21 @@ def test_methods() -> None:
         assert ours.resize(3, 4).shape == (3, 4)
 
 
+def test_capabilities_of_the_processor() -> None:
+    ours, theirs = taeda.cpu.get_capabilities(), torch.cpu.get_capabilities()
+    assert taeda.cpu.get_capabilities() is ours
+    with pytest.raises(TypeError):
+        ours["avx2"] = False
+    assert {k: v for k, v in ours.items() if k != "cpu_name" and theirs.get(k, v) != v} == {}
+    assert ours["architecture"] == platform.machine()
+
+
 def test_devices() -> None:
     assert taeda.cpu.is_available() and taeda.cpu.device_count() == 1
     with taeda.cpu.stream(taeda.cpu.current_stream()):
         taeda.cpu.current_stream().record_event().synchronize()
     taeda.cpu.synchronize()
+    taeda.init_num_threads()
     with pytest.raises(RuntimeError, match="expected the CPU"):
         taeda.cpu.set_device("meta")
     for module in (taeda.mps, taeda.xpu):

@@ -661,6 +661,7 @@ from taeda._switches import has_lapack as has_lapack
 from taeda._switches import has_mkl as has_mkl
 from taeda._switches import has_openmp as has_openmp
 from taeda._switches import has_spectral as has_spectral
+from taeda._switches import init_num_threads as init_num_threads
 from taeda._switches import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from taeda._switches import set_deterministic_debug_mode as set_deterministic_debug_mode
 from taeda._switches import set_float32_matmul_precision as set_float32_matmul_precision

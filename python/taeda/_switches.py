@@ -13,6 +13,7 @@ __all__ = [
     "has_mkl",
     "has_openmp",
     "has_spectral",
+    "init_num_threads",
     "is_deterministic_algorithms_warn_only_enabled",
     "set_deterministic_debug_mode",
     "set_flush_denormal",
@@ -134,3 +135,7 @@ def set_num_interop_threads(num: int) -> None:
 def get_num_interop_threads() -> int:
     """The last value passed to ``set_num_interop_threads``; initially 1."""
     return _interop_threads
+
+
+def init_num_threads() -> None:
+    """Take over the number of threads in a new thread. It is the same in all of them here."""

@@ -10,6 +10,8 @@ and nothing to wait for.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "current_device",
     "current_stream",
     "device_count",
+    "get_capabilities",
     "is_available",
     "is_initialized",
     "set_device",
@@ -135,3 +138,20 @@ def synchronize(device: Any = None) -> None:
     """Wait until all work has ended, which it has."""
     if device is not None:
         set_device(device)
+
+
+@cache
+def get_capabilities() -> Mapping[str, Any]:
+    """What the processor can do: extensions of its instruction set, and whether it has each.
+
+    Further the architecture, the processor's name, and the numbers of cores and sockets and the
+    sizes of caches. Which of the extensions kernels use is another matter: see
+    ``taeda.backends.cpu.get_cpu_capability()``.
+
+    >>> import taeda
+    >>> taeda.cpu.get_capabilities()["num_logical_cores"] >= 1
+    True
+    """
+    from taeda._processor import capabilities
+
+    return capabilities()
