@@ -72,6 +72,53 @@ bool convert_ints(PyObject* const* items, size_t n, Value& v) {
 
 PyObject* intern(const char* s) { return must(PyUnicode_InternFromString(s)); }
 
+// A call whose ints from 2^63 up to 2^64 are replaced by what the call computes in: by those of the
+// same bits beside tensors or a dtype of uint64, by floats beside floating ones. Scalar has no room
+// for them. With the exception set that such an int has raised; it goes on where there is none.
+struct Narrowed {
+  std::vector<PyRef> owned;
+  std::vector<PyObject*> args;
+  PyArgs call;
+
+  explicit Narrowed(const PyArgs& from) : call(from) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    const size_t n = from.count + from.keywords();
+    bool words = false, floats = false, found = false;
+    for (size_t i = 0; i < n; ++i) {
+      DType d;
+      if (is_tensor(from.args[i])) d = tensor_of(from.args[i]).dtype();
+      else if (Py_TYPE(from.args[i]) != DTypeType || !as_dtype(from.args[i], &d)) continue;
+      words |= d == DType::UInt64;
+      floats |= is_inexact(d);
+    }
+    for (size_t i = 0; i < n; ++i) {
+      PyObject* o = from.args[i];
+      if (PyLong_CheckExact(o)) {
+        const unsigned long long bits = PyLong_AsUnsignedLongLong(o);
+        const bool fits = !PyErr_Occurred();
+        PyErr_Clear();
+        if (fits && bits >> 63 != 0) {
+          found = true;
+          owned.push_back(take(words ? PyLong_FromLongLong(static_cast<long long>(bits))
+                                     : PyFloat_FromDouble(static_cast<double>(bits))));
+          o = owned.back().get();
+        }
+      }
+      args.push_back(o);
+    }
+    call.args = args.data();
+    if (!found) {
+      PyErr_Restore(type, value, trace);
+      throw PythonError();
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    check(words || floats, "value cannot be converted to type int64_t without overflow");
+  }
+};
+
 }  // namespace
 
 Signature::Signature(const Op& op) : op_(op) {
@@ -152,7 +199,13 @@ bool Signature::only_numbers(Values& values) const {
 
 bool Signature::parse(const PyArgs& call, Values& values, PyObject** out, Extras* extras,
                       bool explain) const {
-  if (!parse_any(call, values, out, extras, explain)) return false;
+  try {
+    if (!parse_any(call, values, out, extras, explain)) return false;
+  } catch (const PythonError&) {
+    if (!PyErr_ExceptionMatches(PyExc_OverflowError)) throw;
+    const Narrowed narrowed(call);
+    if (!parse_any(narrowed.call, values, out, extras, explain)) return false;
+  }
   if (!needs_tensor_ || !only_numbers(values)) [[likely]]
     return true;
   check<TypeError>(!explain, op_.name, "(): at least one of the arguments must be a Tensor");

@@ -94,7 +94,7 @@ PyObject* is_contiguous(PyObject* o, PyObject* args, PyObject* kwargs) {
 }
 
 PyObject* item(PyObject* o, PyObject*) {
-  return guarded([&] { return scalar_object(tensor_of(o).item()); });
+  return guarded([&] { return item_object(tensor_of(o)); });
 }
 
 // ---- tolist ----
@@ -307,6 +307,14 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+PyObject* item_object(const Tensor& t) {
+  const bool plain = t.numel() == 1 && !t.is_meta() && !is_batched(t);
+  if (t.dtype() != DType::UInt64 || !plain) return scalar_object(t.item());
+  Tensor host = t;  // Scalar has no room for 2^63 and above
+  if (t.is_off_host()) copy_into(host = empty(t.sizes(), {t.dtype(), Device{}}), t);
+  return must(PyLong_FromUnsignedLongLong(*static_cast<const uint64_t*>(host.data())));
+}
 
 void init_tensor_methods() { add_methods(methods); }
 

@@ -105,40 +105,41 @@ int to_bool(PyObject* o) {
         const Tensor& t = tensor_of(o);
         check(t.numel() == 1, "Boolean value of Tensor with ",
               t.numel() == 0 ? "no values" : "more than one value", " is ambiguous");
+        if (t.dtype() == DType::UInt64) return PyObject_IsTrue(take(item_object(t)).get());
         return t.item().to<bool>();
       },
       -1);
 }
 
-Scalar only_element(PyObject* o) {
+const Tensor& of_one_element(PyObject* o) {
   const Tensor& t = tensor_of(o);
   check<ValueError>(t.numel() == 1,
                     "only one element tensors can be converted to Python scalars, got shape ",
                     to_string(t.sizes()));
-  return t.item();
+  return t;
 }
 
-Scalar real_element(PyObject* o, const char* type) {
-  Scalar s = only_element(o);
-  if (!s.is_complex()) return s;
-  auto c = s.to<cdouble>();
+// The only element, or its real part where the other one is 0, as a Python number.
+PyRef real_element(PyObject* o, const char* type) {
+  const Tensor& t = of_one_element(o);
+  if (!is_complex(t.dtype())) return take(item_object(t));
+  const auto c = t.item().to<cdouble>();
   check(c.imag() == 0, "value cannot be converted to type ", type, " without overflow");
-  return Scalar(c.real());
+  return take(PyFloat_FromDouble(c.real()));
 }
 
 PyObject* to_int(PyObject* o) {
-  return guarded(
-      [&] { return must(PyNumber_Long(take(scalar_object(real_element(o, "int64_t"))).get())); });
+  return guarded([&] { return must(PyNumber_Long(real_element(o, "int64_t").get())); });
 }
 PyObject* to_float(PyObject* o) {
-  return guarded([&] { return must(PyFloat_FromDouble(real_element(o, "double").to_double())); });
+  return guarded([&] { return must(PyNumber_Float(real_element(o, "double").get())); });
 }
 PyObject* to_index(PyObject* o) {
   return guarded([&] {
     const Tensor& t = tensor_of(o);
     check<TypeError>(t.numel() == 1 && is_integral(t.dtype()),
                      "only integer tensors of a single element can be converted to an index");
-    return must(PyLong_FromLongLong(t.item().to_int()));
+    return must(PyNumber_Long(take(item_object(t)).get()));
   });
 }
 
@@ -165,7 +166,7 @@ int contains(PyObject* o, PyObject* element) {
   return guarded(
       [&]() -> int {
         Scalar s;
-        check(is_tensor(element) || as_scalar(element, &s),
+        check(is_tensor(element) || PyLong_Check(element) || as_scalar(element, &s),
               "Tensor.__contains__ only supports Tensor or scalar, but you passed in a ",
               to_string(take(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(element)))).get()),
               ".");

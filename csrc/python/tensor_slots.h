@@ -20,6 +20,9 @@ int set_item(PyObject* self, PyObject* index, PyObject* value);
 // Tensor(...), the legacy constructor (tensor_new.cpp).
 PyObject* legacy_new(PyTypeObject* type, PyObject* args, PyObject* kwargs);
 
+// The only element as a Python number (tensor_methods.cpp).
+PyObject* item_object(const Tensor& t);
+
 // Tensor._version (tensor_attributes.cpp).
 PyObject* version_number(const Tensor& t);
 
