@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import taeda
 from taeda._public_names import DTYPE_NAMES
 
 __all__ = ["Event", "Stream", "SymBool", "SymFloat", "SymInt", "TensorType", "jagged", *DTYPE_NAMES]
@@ -52,13 +53,24 @@ class Event:
 
 
 class _DtypeName:
-    """A dtype of PyTorch's that no tensor here has: it compares with dtypes."""
+    """A dtype of PyTorch's that no tensor here has: it compares with dtypes, and counts as one."""
 
     def __init__(self, name: str, itemsize: int = 1, kind: str = "integer") -> None:
         self._name = name
         self.itemsize = itemsize
         self.is_complex = kind == "complex"
         self.is_floating_point = kind == "floating"
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return taeda.dtype  # isinstance takes this
+
+    def to_real(self) -> Any:
+        """The dtype of the two parts of complex32, else itself."""
+        return taeda.float16 if self.is_complex else self
+
+    def __reduce__(self) -> str:
+        return self._name
 
     @property
     def is_signed(self) -> bool:

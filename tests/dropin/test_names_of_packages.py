@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 import subprocess
 import sys
@@ -323,5 +325,9 @@ def test_modules_of_devices():
 def test_complex32_is_a_name_alone():
     assert taeda.complex32 != taeda.complex64 and taeda.complex32 not in (taeda.float32,)
     assert repr(taeda.complex32) == "taeda.complex32" and taeda.complex32.is_complex
+    assert isinstance(taeda.complex32, taeda.dtype) and isinstance(taeda.quint8, taeda.dtype)
+    assert taeda.complex32.to_real() is taeda.float16 and taeda.int4.to_real() is taeda.int4
+    for again in (copy.deepcopy(taeda.complex32), pickle.loads(pickle.dumps(taeda.complex32))):
+        assert again is taeda.complex32
     with pytest.raises(TypeError):
         taeda.ones(2, dtype=taeda.complex32)
