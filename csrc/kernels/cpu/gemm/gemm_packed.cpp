@@ -43,7 +43,9 @@ struct Bf16Pairs {
 };
 bool has_bf16_pairs() {
 #if defined(__x86_64__)
-  static const bool has = __builtin_cpu_supports("avx512bf16") && Bf16Pairs::kernels().tile;
+  // Intel's processors multiply pairs no faster than float32, and the pairs must be packed.
+  static const bool has = __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel") &&
+                          Bf16Pairs::kernels().tile;
   return has;
 #else
   return false;
