@@ -102,6 +102,7 @@ class Pass {
   bool& captured(Node* n) { return exclusive_ ? n->captured_ : states_[n].captured; }
 
   void process(PendingNode& p);
+  void check_shapes(const Node& n, std::span<const Tensor> grads);
   void check_nan(Node& n, std::span<const Tensor> results);
 
   BackwardOptions options_;
@@ -193,12 +194,24 @@ void Pass::run() {
   for (size_t i = 0; i < callbacks.size(); ++i) callbacks[i]();
 }
 
+void Pass::check_shapes(const Node& n, std::span<const Tensor> grads) {
+  for (const NodeExtras::Result& r : n.extras->results) {
+    const Tensor& g = grads[r.nr];
+    if (!g.defined() || (g.flags() & kOverride) || same(g.sizes(), r.sizes)) continue;
+    fail("Function ", n.name(), " got an invalid gradient at index ", r.nr, " - got ",
+         to_string(g.sizes()), " but its result had the shape ", to_string(r.sizes),
+         "; the result was given another shape by an assignment to .data, set_() or an in-place "
+         "operation under no_grad()");
+  }
+}
+
 void Pass::process(PendingNode& p) {
   Node& n = *p.node;
   node_now = &n;
   std::span<Tensor> grads = p.grads;
   if (n.extras || n.is_accumulate()) n.run_tensor_hooks(grads);
   if (n.extras) {
+    check_shapes(n, grads);
     for (size_t i = 0; i < n.extras->retained.size(); ++i) {
       auto [nr, meta] = n.extras->retained[i];
       const Tensor& g = grads[nr];

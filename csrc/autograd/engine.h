@@ -20,6 +20,10 @@ void run_backward(std::span<const Edge> roots, std::span<const Tensor> grads, Ba
 std::vector<Tensor> run_grad(std::span<const Edge> roots, std::span<const Tensor> grads,
                              BackwardOptions o, std::span<const Edge> inputs);
 
+// Notes the shape that a result of a node has, unless it is known: for who has only the node later,
+// and for the backward pass, which compares the gradients with it.
+void remember_result(const Edge& e, const TensorImpl* t);
+
 // Registers a function to call when the backward pass running in this thread ends.
 void queue_callback(std::function<void()> f);
 bool backward_is_running();

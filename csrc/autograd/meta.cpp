@@ -5,9 +5,11 @@
 #include <mutex>
 #include <thread>
 
+#include "autograd/engine.h"
 #include "autograd/forward.h"
 #include "base/allocator.h"
 #include "ops/core/tensor_ops.h"
+#include "tensor/reshape.h"
 
 namespace taeda {
 
@@ -168,6 +170,27 @@ Tensor same_view(const Tensor& other, const TensorImpl* whole, const TensorImpl*
   strides.push_back(1);
   return op<"view_as_complex">(op<"as_strided">(other, sizes, strides, offset));
 }
+
+void remember_result(const Edge& e, const TensorImpl* t) {
+  if (e.node->is_accumulate()) return;
+  auto& known = e.node->make_extras().results;
+  for (const auto& r : known) {
+    if (r.nr == e.nr) return;
+  }
+  known.push_back({e.nr, t->sizes, {t->dtype, t->storage->device}});
+}
+
+namespace {
+
+// A result is to get another shape, by .data, set_() or without gradients being recorded: what it
+// is used for from then on gives gradients that its node must not read as those of its result.
+void note_shape(const TensorImpl* t) {
+  const AutogradMeta* m = meta_of(t);
+  if (m && m->grad_fn) remember_result({m->grad_fn, m->output_nr}, t);
+}
+const bool notes_shapes = (before_reshape = note_shape) != nullptr;
+
+}  // namespace
 
 // ---- changes ----
 

@@ -204,7 +204,7 @@ PyObject* gradient_edge_function(PyObject*, PyObject* tensor) {
     check(
         bool(e),
         "It is not possible to get the gradient edge for a Tensor that does not require gradients");
-    remember_result(e, t);
+    remember_result(e, t.impl());
     PyRef node = take(node_object(e.node));
     return must(Py_BuildValue("OI", node.get(), e.nr));
   });
@@ -356,15 +356,6 @@ PyMethodDef functions[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
-
-void remember_result(const Edge& e, const Tensor& t) {
-  if (e.node->is_accumulate()) return;
-  auto& known = e.node->make_extras().results;
-  for (const auto& r : known) {
-    if (r.nr == e.nr) return;
-  }
-  known.push_back({e.nr, Dims(t.sizes()), t.options()});
-}
 
 const Tensor& expect_tensor(PyObject* o, const char* what) {
   check<TypeError>(is_tensor(o), what, " expected Tensors, but got ", type_name(o));

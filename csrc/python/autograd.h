@@ -41,9 +41,6 @@ PyHook& hook_at(std::shared_ptr<Hook>& slot, PyHook::Kind kind);
 
 PyObject* import_attribute(const char* module, const char* name);  // new reference
 
-// Notes the shape of a result of a node, for who has only the node later.
-void remember_result(const Edge& e, const Tensor& t);
-
 // A tensor, or a TypeError that begins with `what`.
 const Tensor& expect_tensor(PyObject* o, const char* what);
 

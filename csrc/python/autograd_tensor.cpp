@@ -1,4 +1,5 @@
 // The gradient-related part of the Tensor class.
+#include "autograd/engine.h"
 #include "python/autograd.h"
 #include "python/tensor_type.h"
 
@@ -65,7 +66,7 @@ PyObject* get_grad_fn(PyObject* self, void*) {
   return guarded([&] {
     const Tensor& t = tensor_of(self);
     const Ref<Node> node = grad_fn(t);
-    if (node) remember_result({node, meta_of(t.impl())->output_nr}, t);
+    if (node) remember_result({node, meta_of(t.impl())->output_nr}, t.impl());
     return node_object(node);
   });
 }

@@ -20,6 +20,7 @@
 #include "python/objects.h"
 #include "python/tensor_type.h"
 #include "tensor/inference.h"
+#include "tensor/reshape.h"
 
 namespace taeda::py {
 namespace {
@@ -408,6 +409,7 @@ PyObject* set_(PyObject* o, PyObject* args, PyObject* kwargs) {
           "\". This is no longer allowed; the devices must match.");
     Tensor checked = from_storage(storage, sizes, strides, at, t.dtype());
     TensorImpl* p = t.impl();
+    if (p->autograd) before_reshape(p);
     p->storage = std::move(storage);
     p->sizes = checked.impl()->sizes;
     p->strides = checked.impl()->strides;

@@ -8,6 +8,7 @@
 #include "python/overrides.h"
 #include "python/tensor_slots.h"
 #include "python/tensor_type.h"
+#include "tensor/reshape.h"
 
 namespace taeda::py {
 namespace {
@@ -126,6 +127,7 @@ PyObject* data(PyObject* o, void*) {
 // `t` gets the memory, sizes, dtype and device of `f`.
 void take_data(TensorImpl* t, const TensorImpl* f) {
   constexpr uint32_t followed = kPlaceFlags | kInference;
+  if (t->autograd) before_reshape(t);
   if (!same(t->sizes, f->sizes) || t->dtype != f->dtype ||
       (t->flags & kPlaceFlags) != (f->flags & kPlaceFlags))
     ++t->reshapes;

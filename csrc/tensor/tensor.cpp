@@ -6,6 +6,7 @@
 #include "base/device_runtime.h"
 #include "tensor/inference.h"
 #include "tensor/readable.h"
+#include "tensor/reshape.h"
 
 namespace taeda {
 
@@ -326,11 +327,14 @@ Tensor from_storage(Ref<Storage> s, DimsRef sizes, DimsRef strides, int64_t offs
   return Tensor(make_impl(std::move(s), sizes, strides, offset, dtype));
 }
 
+void (*before_reshape)(const TensorImpl* t) = nullptr;
+
 void set_geometry(const Tensor& t, DimsRef sizes, DimsRef strides, int64_t offset) {
   numel_of(sizes);
   check_bounds(*t.storage(), sizes, strides, offset, t.dtype());
   auto fresh = make_impl(t.storage(), sizes, strides, offset, t.dtype());
   TensorImpl* p = t.impl();
+  if (p->autograd) before_reshape(p);
   p->sizes = std::move(fresh->sizes);
   p->strides = std::move(fresh->strides);
   p->offset = offset;

@@ -114,6 +114,52 @@ def test_an_unpack_hook_returns_what_was_packed(wrong):
         y.sum().backward()
 
 
+def under_no_grad(change):
+    with taeda.no_grad():
+        change()
+
+
+RESHAPES = {
+    "data transposed": lambda z: setattr(z, "data", z.data.T),
+    "smaller data": lambda z: setattr(z, "data", taeda.ones(1)),
+    "larger data": lambda z: setattr(z, "data", taeda.ones(9, 9)),
+    "t_": lambda z: under_no_grad(z.t_),
+    "unsqueeze_": lambda z: under_no_grad(lambda: z.unsqueeze_(0)),
+    "set_": lambda z: under_no_grad(lambda: z.set_(taeda.ones(50))),
+}
+RESULTS = {
+    "mul": lambda x: x * x.detach().exp(),
+    "rows": lambda x: x[[0, 1, 2]] * 1.0,
+    "indexed": lambda x: x.exp()[[0, 1, 2]],
+    "softmax": lambda x: taeda.nn.functional.softmax(x, 1),
+    "cumsum": lambda x: x.cumsum(0),
+    "norm": lambda x: taeda.nn.functional.layer_norm(x, (4,)),
+    "matmul": lambda x: x @ taeda.ones(4, 5),
+    "sorted": lambda x: x.sort(0)[0],
+    "pooled": lambda x: taeda.nn.functional.max_pool1d(x, 2),
+}
+
+
+@pytest.mark.parametrize("how", RESHAPES)
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_that_got_another_shape(name, how):
+    """The node read the gradient of the new shape as one of the old: past its end."""
+    x = taeda.randn(3, 4, requires_grad=True)
+    z = RESULTS[name](x)
+    z.sum().backward()
+    gradient, x.grad = x.grad, None
+    z = RESULTS[name](x)
+    RESHAPES[how](z)
+    with pytest.raises(RuntimeError, match=r"invalid gradient at index 0 .* another shape"):
+        z.sum().backward()
+    # Back in its shape, it is as before.
+    z = RESULTS[name](x).clone()
+    with taeda.no_grad():
+        z.t_().t_()
+    z.sum().backward()
+    assert taeda.equal(x.grad, gradient)
+
+
 # ---- chains -------------------------------------------------------------------------------------
 
 CHAINS = {
