@@ -337,6 +337,40 @@ def test_dead_workers_are_reported_and_all_are_cleaned_up(order, words, persiste
     assert living() == before
 
 
+class Waiting:
+    """Indices of which the second comes when the worker that got the first is gone."""
+
+    def __init__(self):
+        self.first = 3
+
+    def __len__(self):
+        return 3
+
+    def __iter__(self):
+        yield self.first
+        time.sleep(0.5)
+        yield from (0, 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("persistent_workers", [False, True])
+def test_a_worker_that_is_dead_before_all_have_their_tasks(persistent_workers):
+    before, indices = living(), Waiting()
+    loader = data.DataLoader(
+        Deadly(),
+        batch_size=None,
+        sampler=indices,
+        num_workers=1,
+        persistent_workers=persistent_workers,
+        prefetch_factor=3,
+    )
+    with pytest.raises(RuntimeError, match="exited unexpectedly.*SIGKILL") as caught:
+        iter(loader)
+    assert caught and living() == before
+    indices.first = 2
+    assert list(loader) == [2, 0, 1]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_worker_killed_from_outside():
     before = living()

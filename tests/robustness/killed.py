@@ -110,9 +110,10 @@ def kill_one(pick):
         prefetch_factor=pick.choice([1, 2, 4]),
     )
     before = children()
-    passed, seen = iter(loader), 0
+    passed, seen = None, 0
     last = pick.randrange(12)
     try:
+        passed = iter(loader)
         for batch in passed:
             assert bool((batch["x"] == float(batch["i"])).all()), "a batch is mixed"
             if seen == last and not inside:
@@ -123,6 +124,7 @@ def kill_one(pick):
     except RuntimeError as error:
         assert "exited unexpectedly" in str(error), error
         said = True
+        assert children() == before, "workers are left"
     else:
         # It had given all that it was asked for.
         assert seen == len(samples) and not inside, seen

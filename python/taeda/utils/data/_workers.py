@@ -172,8 +172,13 @@ class WorkerPass:
         self._ended = False
         workers.start_pass()
         self._epoch = workers.epoch
-        for _ in range(prefetch * len(workers.processes)):
-            self._give()
+        try:
+            for _ in range(prefetch * len(workers.processes)):
+                self._give()
+        except BaseException:
+            # A worker has died already, or the sampler failed.
+            self._end(keep=False)
+            raise
 
     def _give(self) -> None:
         """Give the next task to the next worker that has more to give."""
