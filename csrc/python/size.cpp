@@ -8,7 +8,13 @@ PyTypeObject* SizeType = nullptr;
 
 namespace {
 
-PyObject* make(Py_ssize_t n) { return must(SizeType->tp_alloc(SizeType, n)); }
+PyObject* make(Py_ssize_t n) {
+  PyObject* o = must(SizeType->tp_alloc(SizeType, n));
+#if PY_VERSION_HEX >= 0x030E0000
+  reinterpret_cast<PyTupleObject*>(o)->ob_hash = -1;  // tuples keep their hash: none yet
+#endif
+  return o;
+}
 
 void require_int64(PyObject* number) {
   int over = 0;
