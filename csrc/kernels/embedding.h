@@ -9,9 +9,9 @@ namespace taeda {
 
 template <class T> struct EmbeddingKernels {  // T: float, double
   // Row i of out (bags x width) is the sum of the `size` rows of the table at index[i * size] and
-  // after.
-  KernelFn<void(int64_t bags, int64_t size, int64_t width, const T* table, const int64_t* index,
-                T* out)>
+  // after. False where an index is outside [0, rows); then some rows of out are not written.
+  KernelFn<bool(int64_t bags, int64_t size, int64_t rows, int64_t width, const T* table,
+                const int64_t* index, T* out)>
       sum_rows;
   // out (rows x width) = 0, then out[index[i]] += g[i] for each of the `count` rows of g whose
   // index is not `skip`. Every index lies in [0, rows). Rows are added in the order in which they

@@ -73,3 +73,22 @@ def test_gradient_needs_one_row_for_each_index():
     rows, indices = taeda.ones(2, 5), taeda.tensor([0, 1, 2])
     with pytest.raises(RuntimeError, match=r"one row for each of the 3 indices.*\[2, 5\]"):
         taeda._C.ops.embedding_dense_backward(rows, indices, 4, -1)
+
+
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64])
+@pytest.mark.parametrize("width", [1, 5, 64])
+def test_bags_check_every_index(dtype, width):
+    """Bags are summed some at a time, and their indices are checked shortly before."""
+    table = taeda.arange(7 * width, dtype=dtype).reshape(7, width)
+    index = taeda.arange(300 * 30).reshape(300, 30) % 7
+    bags = taeda.nn.functional.embedding_bag
+    want = table[index].sum(1)
+    assert taeda.equal(bags(index, table, mode="sum"), want)
+    for bag, at in ((0, 0), (68, 17), (299, 29)):
+        for wrong in (-1, 7, 2**62, -(2**63)):
+            spoilt = index.clone()
+            spoilt[bag, at] = wrong
+            with pytest.raises(RuntimeError, match=f"got index {wrong} for a table of 7 rows"):
+                bags(spoilt, table, mode="sum")
+    with pytest.raises(RuntimeError, match="got index 9"):
+        bags(taeda.full((2, 3), 9), taeda.ones(7, 0), mode="sum")

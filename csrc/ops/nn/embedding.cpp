@@ -57,14 +57,19 @@ Tensor embedding_sums(const Tensor& weight, const Tensor& indices) {
   sizes.back() = width;
   Tensor out = empty(sizes, weight.options());
   if (out.is_meta() || indices.is_meta()) return out;
-  Tensor idx = checked_rows("embedding_bag", indices, weight.size(0)),
-         table = prepared(weight, weight.dtype());
-  if (out.numel() == 0) return out;
+  if (out.numel() == 0) {
+    checked_rows("embedding_bag", indices, weight.size(0));
+    return out;
+  }
+  Tensor idx = prepared(indices, DType::Int64), table = prepared(weight, weight.dtype());
   visit_floating(weight.dtype(), "embedding_bag", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    kernels<EmbeddingKernels<T>>(table.device())
-        .sum_rows(out.numel() / width, size, width, table.data_as<T>(), idx.data_as<int64_t>(),
-                  out.data_as<T>());
+    const bool right = kernels<EmbeddingKernels<T>>(table.device())
+                           .sum_rows(out.numel() / width, size, weight.size(0), width,
+                                     table.data_as<T>(), idx.data_as<int64_t>(), out.data_as<T>());
+    if (right) return;
+    checked_rows("embedding_bag", idx, weight.size(0));  // says which
+    fail<IndexError>("embedding_bag(): indices changed while they were read");
   });
   return out;
 }

@@ -1,12 +1,13 @@
 #include "kernels/embedding.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/table.h"
+#include "kernels/cpu/index/simd/combine.h"
 #include "kernels/cpu/index/simd/sparse.h"
 #include "kernels/cpu/nn/simd/norm.h"
 
@@ -65,13 +66,15 @@ void add_rows(int64_t count, int64_t rows, int64_t width, const T* g, const int6
 }
 
 template <class T>
-void sum_rows(int64_t bags, int64_t size, int64_t width, const T* table, const int64_t* index,
-              T* out) {
+bool sum_rows(int64_t bags, int64_t size, int64_t rows, int64_t width, const T* table,
+              const int64_t* index, T* out) {
   const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, size * width));
+  std::atomic<bool> ok = true;
   parallel_for(bags, grain, [&](int64_t begin, int64_t end) {
-    // Products with a sparse matrix of ones, some of its rows at a time.
-    constexpr int64_t elements = 4096;
-    const int64_t most = std::clamp<int64_t>(elements / std::max<int64_t>(1, size), 1, end - begin);
+    // Products with a sparse matrix of ones, so many of its rows at a time that the indices stay in
+    // the first cache from their check to their use.
+    constexpr int64_t near = 2048;
+    const int64_t most = std::clamp<int64_t>(near / std::max<int64_t>(1, size), 1, end - begin);
     std::vector<int64_t> start(static_cast<size_t>(most) + 1);
     for (size_t i = 0; i < start.size(); ++i) start[i] = static_cast<int64_t>(i) * size;
     const std::vector<T> ones(static_cast<size_t>(most * size), T(1));
@@ -79,12 +82,19 @@ void sum_rows(int64_t bags, int64_t size, int64_t width, const T* table, const i
     for (int64_t i = begin; i < end; i += most) {
       const int64_t n = std::min(most, end - i);
       const int64_t* from = index + i * size;
-      if (width == 1)
-        kernels.times_vector(start.data(), n, from, ones.data(), table,
-                             std::numeric_limits<int64_t>::max(), out + i);
-      else kernels.product(start.data(), n, from, ones.data(), table, width, out + i * width);
+      bool right = true;
+      if (width == 1) {
+        right =
+            kernels.times_vector(start.data(), n, from, ones.data(), table, rows, out + i * width);
+      } else {
+        right = !TAEDA_PICK(index_kernels).any_outside(from, n * size, 0, rows);
+        if (right)
+          kernels.product(start.data(), n, from, ones.data(), table, width, out + i * width);
+      }
+      if (!right) ok = false;
     }
   });
+  return ok;
 }
 
 template <class T>
