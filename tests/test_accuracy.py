@@ -14,6 +14,7 @@ from benchmarks.accuracy import figures, page, table, ulps
 from benchmarks.accuracy.cases import CASES
 from benchmarks.accuracy.ulps import Summary
 from benchmarks.rounds import ROOT
+from taeda.profiler import profile
 
 FAMILIES = list(dict.fromkeys(case.family for case in CASES.values()))
 SHARE = 0.05  # of the points of the page
@@ -53,6 +54,33 @@ def test_a_kernel_of_fewer_digits_is_noticed(family):
         if found.largest <= BOUNDS[key] and not any(word in key for word in BLUNT):
             unnoticed.append((key, found.largest, BOUNDS[key]))
     assert not unnoticed
+
+
+# Functions of elements whose results are exact or rounded once by their nature, by parts of names.
+EXACT = (
+    "shift", "bitwise", "logical", "isfinite", "isinf", "isnan", "masked_fill", "isposinf", "isneginf", "sign", "sgn",
+    "ceil", "floor", "trunc", "fix", "frac", "round", "maximum", "minimum", "fmax", "fmin", "clamp",
+    "clip", "relu", "hardtanh", "shrink", "threshold", "heaviside", "copysign", "nextafter", "gcd",
+    "lcm", "nan_to_num", "conj_physical", "eq", "ge", "le", "lt", "gt", "ne", "greater", "less",
+    "not_equal", "rsub",
+)  # fmt: skip
+SECOND_NAMES = ("arc", "absolute", "divide", "multiply", "subtract", "negative")
+
+
+def test_every_function_of_elements_has_a_row():
+    seen = set()
+    for family in ("pointwise", "below the normal numbers", "losses", "complex", "special"):
+        for _, case in members(family):
+            if case.dtype in ("float32", "complex64"):
+                inputs = case.made(0.001)
+                with profile() as record:
+                    table.outputs(taeda, case, inputs)
+                seen |= {event.name.split("::")[-1].rstrip("_") for event in record.events()}
+    known = {name.rstrip("_") for name in taeda._C._op_traits("elementwise")}
+    bare = {name for name in known - seen if not any(part in name for part in SECOND_NAMES)}
+    words = [word for word in EXACT if len(word) > 2]
+    exact = {name for name in bare if name in EXACT or any(word in name for word in words)}
+    assert bare == exact
 
 
 def test_every_row_has_figures_and_all_figures_a_row():

@@ -37,6 +37,9 @@ REASONS = {
         "winograd",
     ): "the transforms of Winograd's method add and subtract before they multiply, which costs two binary digits and saves more than half of the products",
     ("convolutions",): ONE_CHAIN,
+    (
+        "chebyshev_polynomial",
+    ): "the recurrence of three terms, whose rounding errors grow with the degree beside the ends of the interval",
     ("special/erfc/",): "the C library's; PyTorch has a vector function of its own",
     ("special/lgamma/",): "the C library's; PyTorch has a vector function of its own",
 }

@@ -281,6 +281,10 @@ def third_kind(n: int, x: mpf) -> mpf:
     return mpmath.cos((n + mpf(1) / 2) * mpmath.acos(x)) / mpmath.cos(mpmath.acos(x) / 2)
 
 
+def fourth_kind(n: int, x: mpf) -> mpf:
+    return mpmath.sin((n + mpf(1) / 2) * mpmath.acos(x)) / mpmath.sin(mpmath.acos(x) / 2)
+
+
 def polynomial(
     name: str, f: Callable[[int, mpf], mpf], low: float, high: float, size: Callable[..., Any]
 ) -> None:
@@ -297,6 +301,19 @@ polynomial(
     1,
     lambda x, n: np.ones_like(x),
 )
+polynomial("chebyshev_polynomial_w", fourth_kind, -1, 0.99, lambda x, n: 2 * n + 1)
+for letter, kind, low, high in (
+    ("u", mpmath.chebyu, 0, 1),
+    ("v", third_kind, 0.005, 1),
+    ("w", fourth_kind, 0, 0.995),
+):
+    polynomial(
+        f"shifted_chebyshev_polynomial_{letter}",
+        lambda n, x, kind=kind: kind(n, 2 * x - 1),
+        low,
+        high,
+        lambda x, n: 2 * n + 1,
+    )
 polynomial("legendre_polynomial_p", mpmath.legendre, -1, 1, lambda x, n: np.ones_like(x))
 polynomial(
     "laguerre_polynomial_l",
