@@ -9,7 +9,7 @@ NOTES = {
     "random numbers": "Beside what the uniform numbers of the same seed should become. The streams are PyTorch's to the last bit.",
 }
 
-ONE_CHAIN = "the products of a result are added up in one chain; oneDNN starts anew for parts of it"
+ONE_CHAIN = "the products of a result are added up in one chain; the libraries under PyTorch add up parts of it"
 
 # Words of a row's name, and why it is so; the first that fits counts.
 REASONS = {
