@@ -147,6 +147,13 @@ def test_damaged_files(name, little_memory, tmp_path, campaign):
         attempt(lambda: taeda.load(path, map_location="meta"))
 
 
+def test_warnings_about_a_header_may_be_errors():
+    """NumPy warns of the letter `a` in dtypes; where warnings are errors, the file is damaged."""
+    data = SAMPLES["npy"].replace(b"'<f8'", b"'<a8'")
+    with pytest.raises(RuntimeError, match="header cannot be read"):
+        taeda.load(io.BytesIO(data))
+
+
 def test_enough_files_are_damaged():
     assert len(SAMPLES) * EACH >= 20_000
     formats = {name.split()[0] for name in SAMPLES}

@@ -95,7 +95,7 @@ def read_header(file: Any, size: int) -> tuple[tuple[int, ...], Any, Any, int]:
         raise
     except (
         SyntaxError, TypeError, LookupError, RecursionError, MemoryError, AttributeError,
-        OverflowError, RuntimeError, tokenize.TokenError,
+        OverflowError, RuntimeError, tokenize.TokenError, Warning,
     ) as error:  # fmt: skip
         raise ValueError(f"its header cannot be read ({str(error)[:300]})") from None
     if dtype.hasobject:
