@@ -189,3 +189,9 @@ def test_bound():
     assert figures.bound(0.2, "pointwise/exp/float32") == 0.51
     assert figures.bound(2.0, "pointwise/exp/float32") == 2.6
     assert figures.bound(2.0, "linear algebra/qr/float32") == 10.4
+
+
+def test_reasons_are_of_whole_rows():
+    assert page.reason("linear algebra/eigh of 60 x 60/float32").startswith("our own")
+    assert "Winograd" in page.reason("convolutions/winograd, gradient of the weight/float32")
+    assert page.reason("none of them") == "no reason known"

@@ -14,7 +14,7 @@ ONE_CHAIN = "the products of a result are added up in one chain; the libraries u
 # Words of a row's name, and why it is so; the first that fits counts.
 REASONS = {
     (
-        "eigh",
+        "linear algebra/eigh",
     ): "our own tridiagonalization and QR steps for small matrices, faster than LAPACK's; the backward error is of the same order",
     ("pointwise", "asin"): "beyond 1/2 it is pi/2 less twice the arc sine of a rounded square root",
     (
