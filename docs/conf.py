@@ -59,7 +59,6 @@ nb_execution_cache_path = str(DOCS / "_build" / ".jupyter_cache")
 nb_execution_timeout = 60  # of a cell; what a page may take is held by page_seconds
 nb_execution_in_temp = True  # pages that save files leave none behind
 nb_execution_raise_on_error = True
-nb_execution_in_temp = True  # pages save files
 nb_execution_show_tb = True
 # A page whose data or packages are missing (docs/pages.py knows what it needs) is not run.
 nb_execution_excludepatterns = [
