@@ -294,8 +294,9 @@ def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
         tensor: dense, (..., n); its leading dimensions are the rows.
         mask: of bools, broadcast with it.
 
-    >>> taeda.nested.masked_select(taeda.arange(4).reshape(2, 2), taeda.tensor([True, False]))
-    NestedTensor(size=(2, j1), offsets=tensor([0, 1, 2]), contiguous=True)
+    >>> x, mask = taeda.arange(4).reshape(2, 2), taeda.tensor([True, False])
+    >>> taeda.nested.masked_select(x, mask).tolist()
+    [[0], [2]]
     """
     if isinstance(tensor, NestedTensor) or isinstance(mask, NestedTensor):
         raise NotImplementedError("nested.masked_select(): the tensor and the mask must be dense")
