@@ -295,7 +295,7 @@ def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
         mask: of bools, broadcast with it.
 
     >>> x, mask = taeda.arange(4).reshape(2, 2), taeda.tensor([True, False])
-    >>> taeda.nested.masked_select(x, mask).tolist()
+    >>> [row.tolist() for row in taeda.nested.masked_select(x, mask).unbind()]
     [[0], [2]]
     """
     if isinstance(tensor, NestedTensor) or isinstance(mask, NestedTensor):
