@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kBlock = 1024;        // rows and columns of b that are copied at a time
 constexpr int64_t kElements = 1 << 15;  // that are worth another thread
+constexpr int64_t kFew = 128;           // rows or columns whose results are worth transposing
 
 template <class R> const R* real_part(const std::complex<R>* x) {
   return reinterpret_cast<const R*>(x);
@@ -64,7 +65,7 @@ template <class T> MatrixRef<T> plain(const MatrixRef<T>& a, int64_t m, int64_t 
 template <class T> bool is_transposed(const Product<T>& x) {
   const bool a = x.a.trans != Trans::No, b = x.b.trans != Trans::No;
   if (a && b && x.a.trans != x.b.trans) return false;
-  return (b && 2 * x.m <= x.n) || (a && 2 * x.n <= x.m);
+  return (b && x.m <= std::min(kFew, x.n / 2)) || (a && x.n <= std::min(kFew, x.m / 2));
 }
 
 template <class T> void transposed_gemm(const Product<T>& x) {
