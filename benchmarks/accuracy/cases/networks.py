@@ -8,23 +8,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.accuracy.cases.pointwise import logistic
-from benchmarks.accuracy.cases.products import arrays
-from benchmarks.accuracy.cases.reductions import ALL, REAL, wide_of
-from benchmarks.accuracy.table import Case, add, beside
+from benchmarks.accuracy.cases.products import arrays, rows
+from benchmarks.accuracy.cases.reductions import ALL, wide_of
 from benchmarks.accuracy.ulps import Array
-
-
-def rows(
-    family: str,
-    title: str,
-    inputs: Callable[..., Any],
-    run: Callable[..., Any],
-    reference: Callable[..., Any],
-    dtypes: tuple[str, ...] = REAL,
-    scaled: bool = True,
-) -> None:
-    for dtype in dtypes:
-        add(Case(family, title, dtype, inputs, run, beside(dtype, reference, scaled)))
 
 
 def functional(name: str, *args: Any, **options: Any) -> Callable[..., Any]:
