@@ -96,121 +96,77 @@ template <class V> FN V iota() {
 // stores touch memory beyond them. Made once, used for many rows.
 template <class T, int64_t N = kLanes<T>> class FirstLanes {
   using V = Vec<T, N>;
-  static constexpr int64_t kBytes = N * static_cast<int64_t>(sizeof(T));
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
-  static constexpr bool kMasked = kBytes >= 16;
-#elif defined(__AVX2__)
-  static constexpr bool kMasked = kBytes >= 16 && sizeof(T) >= 4;
-#else
-  static constexpr bool kMasked = false;
-#endif
-
-  using Mask = Vec<int64_t, (kBytes < 16 ? 16 : kBytes) / 8>;
+  static constexpr int64_t kItem = sizeof(T), kBytes = N * kItem;
 
  public:
-  FN explicit FirstLanes(int64_t n) : n_(n) {
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
-    mask_ = n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1;
-#elif defined(__AVX2__)
-    if constexpr (kMasked) {
-      using I = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-      mask_ = (Mask)(iota<Vec<I, N>>() < broadcast<Vec<I, N>>(static_cast<I>(n)));
-    }
-#endif
+#if defined(__AVX512BW__)
+  // By bytes of a whole register, of which a shorter vector is the first part.
+  static constexpr bool kMasked = kBytes >= 16;
+
+  FN explicit FirstLanes(int64_t n)
+      : n_(n),
+        mask_(n * kItem >= 64 ? ~uint64_t{0} : (uint64_t{1} << n * kItem) - 1) {}
+
+  FN V load_masked(const T* p) const {
+    const __m512i v = _mm512_maskz_loadu_epi8(mask_, p);
+    if constexpr (kBytes == 64) return (V)v;
+    else if constexpr (kBytes == 32) return (V)_mm512_castsi512_si256(v);
+    else return (V)_mm512_castsi512_si128(v);
   }
+  FN void store_masked(T* p, V v) const {
+    if constexpr (kBytes == 64) _mm512_mask_storeu_epi8(p, mask_, (__m512i)v);
+    else if constexpr (kBytes == 32)
+      _mm512_mask_storeu_epi8(p, mask_, _mm512_castsi256_si512((__m256i)v));
+    else _mm512_mask_storeu_epi8(p, mask_, _mm512_castsi128_si512((__m128i)v));
+  }
+#elif defined(__AVX2__)
+  // By words of 4 bytes.
+  static constexpr bool kMasked = kBytes >= 16 && kItem >= 4;
+  static constexpr int64_t kWords = kMasked ? kBytes / 4 : 4;
+
+  FN explicit FirstLanes(int64_t n)
+      : n_(n),
+        mask_(iota<Vec<int32_t, kWords>>() <
+              broadcast_to<int32_t, kWords>(static_cast<int32_t>(n * kItem / 4))) {}
+
+  FN V load_masked(const T* p) const {
+    const auto* words = reinterpret_cast<const int*>(p);
+    if constexpr (kBytes == 32) return (V)_mm256_maskload_epi32(words, (__m256i)mask_);
+    else return (V)_mm_maskload_epi32(words, (__m128i)mask_);
+  }
+  FN void store_masked(T* p, V v) const {
+    auto* words = reinterpret_cast<int*>(p);
+    if constexpr (kBytes == 32) _mm256_maskstore_epi32(words, (__m256i)mask_, (__m256i)v);
+    else _mm_maskstore_epi32(words, (__m128i)mask_, (__m128i)v);
+  }
+#else
+  static constexpr bool kMasked = false;
+  FN explicit FirstLanes(int64_t n) : n_(n) {}
+#endif
 
   FN V load(const T* p) const {
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
-    if constexpr (kBytes == 64) {
-      if constexpr (sizeof(T) == 1) return (V)_mm512_maskz_loadu_epi8(mask_, p);
-      else if constexpr (sizeof(T) == 2)
-        return (V)_mm512_maskz_loadu_epi16(static_cast<__mmask32>(mask_), p);
-      else if constexpr (sizeof(T) == 4)
-        return (V)_mm512_maskz_loadu_epi32(static_cast<__mmask16>(mask_), p);
-      else return (V)_mm512_maskz_loadu_epi64(static_cast<__mmask8>(mask_), p);
-    } else if constexpr (kBytes == 32) {
-      if constexpr (sizeof(T) == 1)
-        return (V)_mm256_maskz_loadu_epi8(static_cast<__mmask32>(mask_), p);
-      else if constexpr (sizeof(T) == 2)
-        return (V)_mm256_maskz_loadu_epi16(static_cast<__mmask16>(mask_), p);
-      else if constexpr (sizeof(T) == 4)
-        return (V)_mm256_maskz_loadu_epi32(static_cast<__mmask8>(mask_), p);
-      else return (V)_mm256_maskz_loadu_epi64(static_cast<__mmask8>(mask_), p);
-    } else if constexpr (kBytes == 16) {
-      if constexpr (sizeof(T) == 1)
-        return (V)_mm_maskz_loadu_epi8(static_cast<__mmask16>(mask_), p);
-      else if constexpr (sizeof(T) == 2)
-        return (V)_mm_maskz_loadu_epi16(static_cast<__mmask8>(mask_), p);
-      else if constexpr (sizeof(T) == 4)
-        return (V)_mm_maskz_loadu_epi32(static_cast<__mmask8>(mask_), p);
-      else return (V)_mm_maskz_loadu_epi64(static_cast<__mmask8>(mask_), p);
-    }
-#elif defined(__AVX2__)
     if constexpr (kMasked) {
-      if constexpr (kBytes == 32 && sizeof(T) == 4)
-        return (V)_mm256_maskload_epi32(reinterpret_cast<const int*>(p), (__m256i)mask_);
-      else if constexpr (kBytes == 32)
-        return (V)_mm256_maskload_epi64(reinterpret_cast<const long long*>(p), (__m256i)mask_);
-      else if constexpr (sizeof(T) == 4)
-        return (V)_mm_maskload_epi32(reinterpret_cast<const int*>(p), (__m128i)mask_);
-      else return (V)_mm_maskload_epi64(reinterpret_cast<const long long*>(p), (__m128i)mask_);
-    }
-#endif
-    if constexpr (!kMasked) {
+      return load_masked(p);
+    } else {
       V v{};
       for (int64_t i = 0; i < n_; ++i) v[i] = p[i];
       return v;
     }
   }
-
   FN void store(T* p, V v) const {
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
-    if constexpr (kBytes == 64) {
-      if constexpr (sizeof(T) == 1) _mm512_mask_storeu_epi8(p, mask_, (__m512i)v);
-      else if constexpr (sizeof(T) == 2)
-        _mm512_mask_storeu_epi16(p, static_cast<__mmask32>(mask_), (__m512i)v);
-      else if constexpr (sizeof(T) == 4)
-        _mm512_mask_storeu_epi32(p, static_cast<__mmask16>(mask_), (__m512i)v);
-      else _mm512_mask_storeu_epi64(p, static_cast<__mmask8>(mask_), (__m512i)v);
-    } else if constexpr (kBytes == 32) {
-      if constexpr (sizeof(T) == 1)
-        _mm256_mask_storeu_epi8(p, static_cast<__mmask32>(mask_), (__m256i)v);
-      else if constexpr (sizeof(T) == 2)
-        _mm256_mask_storeu_epi16(p, static_cast<__mmask16>(mask_), (__m256i)v);
-      else if constexpr (sizeof(T) == 4)
-        _mm256_mask_storeu_epi32(p, static_cast<__mmask8>(mask_), (__m256i)v);
-      else _mm256_mask_storeu_epi64(p, static_cast<__mmask8>(mask_), (__m256i)v);
-    } else if constexpr (kBytes == 16) {
-      if constexpr (sizeof(T) == 1)
-        _mm_mask_storeu_epi8(p, static_cast<__mmask16>(mask_), (__m128i)v);
-      else if constexpr (sizeof(T) == 2)
-        _mm_mask_storeu_epi16(p, static_cast<__mmask8>(mask_), (__m128i)v);
-      else if constexpr (sizeof(T) == 4)
-        _mm_mask_storeu_epi32(p, static_cast<__mmask8>(mask_), (__m128i)v);
-      else _mm_mask_storeu_epi64(p, static_cast<__mmask8>(mask_), (__m128i)v);
-    }
-#elif defined(__AVX2__)
     if constexpr (kMasked) {
-      if constexpr (kBytes == 32 && sizeof(T) == 4)
-        _mm256_maskstore_epi32(reinterpret_cast<int*>(p), (__m256i)mask_, (__m256i)v);
-      else if constexpr (kBytes == 32)
-        _mm256_maskstore_epi64(reinterpret_cast<long long*>(p), (__m256i)mask_, (__m256i)v);
-      else if constexpr (sizeof(T) == 4)
-        _mm_maskstore_epi32(reinterpret_cast<int*>(p), (__m128i)mask_, (__m128i)v);
-      else _mm_maskstore_epi64(reinterpret_cast<long long*>(p), (__m128i)mask_, (__m128i)v);
-    }
-#endif
-    if constexpr (!kMasked) {
+      store_masked(p, v);
+    } else {
       for (int64_t i = 0; i < n_; ++i) p[i] = v[i];
     }
   }
 
  private:
   int64_t n_;
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
+#if defined(__AVX512BW__)
   uint64_t mask_;
 #elif defined(__AVX2__)
-  Mask mask_;
+  Vec<int32_t, kWords> mask_;
 #endif
 };
 
