@@ -34,6 +34,7 @@
 #include "kernels/pool.h"
 #include "kernels/random.h"
 #include "kernels/resample.h"
+#include "kernels/runs.h"
 #include "kernels/softmax.h"
 #include "kernels/sort.h"
 #include "kernels/sparse.h"

@@ -5,6 +5,7 @@
 
 #include "kernels/histogram.h"
 #include "kernels/reduce.h"
+#include "kernels/runs.h"
 #include "kernels/scatter.h"
 #include "kernels/sort.h"
 #include "ops/reduce/util.h"

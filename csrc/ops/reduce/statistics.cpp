@@ -4,6 +4,7 @@
 
 #include "base/warn.h"
 #include "kernels/histogram.h"
+#include "kernels/runs.h"
 #include "kernels/sort.h"
 #include "ops/reduce/util.h"
 

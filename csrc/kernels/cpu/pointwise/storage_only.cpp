@@ -1,54 +1,11 @@
-// Conversions from and to the dtypes that are stored only. Each has a wide dtype that it is read
-// into and written from; between wide dtypes the loops of the instruction set convert.
-#include "base/dtype.h"
+#include "kernels/functors/storage_only.h"
+
 #include "kernels/cpu/pointwise/pointwise.h"
 
 namespace taeda {
 namespace {
 
 constexpr int64_t kChunk = 512;  // elements
-
-// `n` elements between memory with a stride (in bytes) and a buffer of wide ones.
-using Move = void (*)(char* memory, int64_t stride, char* wide, int64_t n);
-
-struct Codec {
-  DType wide;
-  Move read, write;
-};
-
-template <class Wide, class T> Wide widen(T v) { return static_cast<Wide>(v); }
-template <class T, class Wide> T narrow(Wide v) {
-  if constexpr (std::is_same_v<T, uint64_t> && std::is_same_v<Wide, double>) {
-    // Negative numbers wrap around, as integers do; what has no integer is 0.
-    if (v >= 0) return v < 0x1p64 ? static_cast<uint64_t>(v) : 0;
-    return v > -0x1p63 ? static_cast<uint64_t>(static_cast<int64_t>(v)) : 0;
-  } else {
-    return static_cast<T>(v);
-  }
-}
-
-template <class T, class Wide> constexpr Codec codec() {
-  return {dtype_of<Wide>,
-          [](char* memory, int64_t stride, char* wide, int64_t n) {
-            auto* w = reinterpret_cast<Wide*>(wide);
-            for (int64_t i = 0; i < n; ++i)
-              w[i] = widen<Wide>(*reinterpret_cast<const T*>(memory + i * stride));
-          },
-          [](char* memory, int64_t stride, char* wide, int64_t n) {
-            const auto* w = reinterpret_cast<const Wide*>(wide);
-            for (int64_t i = 0; i < n; ++i)
-              *reinterpret_cast<T*>(memory + i * stride) = narrow<T>(w[i]);
-          }};
-}
-
-// How `d` is read and written where it meets `other`.
-Codec codec_of(DType d, DType other) {
-  return visit_storage_only(d, [&]<class T>(Tag<T>) {
-    if constexpr (!std::is_integral_v<T>) return codec<T, float>();
-    else if constexpr (sizeof(T) < 8) return codec<T, int64_t>();
-    else return is_inexact(other) ? codec<T, double>() : codec<T, int64_t>();
-  });
-}
 
 // One row. dst and src are stored, or wide already.
 void convert_row(DType to, DType from, char* dst, int64_t d, char* src, int64_t s, int64_t n) {
@@ -59,7 +16,7 @@ void convert_row(DType to, DType from, char* dst, int64_t d, char* src, int64_t 
     DType in_type = from;
     int64_t in_stride = s;
     if (is_storage_only(from)) {
-      const Codec c = codec_of(from, to);
+      const StorageCodec c = storage_codec(from, to);
       c.read(in, s, read, m);
       in = read;
       in_type = c.wide;
@@ -70,7 +27,7 @@ void convert_row(DType to, DType from, char* dst, int64_t d, char* src, int64_t 
                 0, m, 1);
       continue;
     }
-    const Codec c = codec_of(to, from);
+    const StorageCodec c = storage_codec(to, from);
     if (in != read || in_type != c.wide) {
       cast_rows(static_cast<uint8_t>(c.wide), static_cast<uint8_t>(in_type), written,
                 static_cast<int64_t>(itemsize(c.wide)), 0, in, in_stride, 0, m, 1);

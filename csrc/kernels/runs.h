@@ -1,12 +1,41 @@
 // Runs of equal neighbours: what unique and mode find in sorted numbers.
+#pragma once
+
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
-#include "kernels/sort.h"
+#include "base/dtype.h"
+#include "kernels/kernels.h"
 
-namespace taeda::cpu {
-namespace {
+namespace taeda {
+
+// Elements equal to the one before them form a run with it. NaN equals nothing.
+struct RunKernels {
+  // The first element of each run of n > 0, into memory for n. Returns the number of runs.
+  KernelFn<int64_t(DType dtype, const void* x, int64_t n, void* first)> take_first;
+  KernelFn<int64_t(DType dtype, const void* x, int64_t n)> count;
+  // Of `runs` > 0 runs the first elements, the lengths and, unless null, run_of[order[i]], or
+  // run_of[i] without an order: in which of them x[i] is.
+  KernelFn<void(DType dtype, const void* x, int64_t n, int64_t runs, const int64_t* order,
+                void* first, int64_t* lengths, int64_t* run_of)>
+      split;
+  // Of n rows of m, sorted first where `sort`, runs of equal rows: the first one of each and its
+  // length, in memory for n, and the run of each row. Returns the number of runs.
+  KernelFn<int64_t(DType dtype, const void* x, int64_t n, int64_t m, bool sort, int64_t* first,
+                   int64_t* lengths, int64_t* run_of)>
+      of_rows;
+  // For each sorted row of n numbers, the first of the most frequent values and `order` of its last
+  // occurrence.
+  KernelFn<void(DType dtype, const void* sorted, const int64_t* order, void* values,
+                int64_t* indices, int64_t rows, int64_t n)>
+      modes;
+
+  static const RunKernels cpu;
+};
+
+namespace plain::runs {
 
 // Branch-free: every element is written, and overwritten by the next unless it starts a run.
 template <class T>
@@ -19,7 +48,7 @@ template <class T>
   }
   return count;
 }
-int64_t take_first(DType dtype, const void* x, int64_t n, void* first) {
+inline int64_t take_first(DType dtype, const void* x, int64_t n, void* first) {
   return visit_real(dtype, "unique", [&]<class T>(Tag<T>) {
     return first_of_runs(static_cast<const T*>(x), n, static_cast<T*>(first));
   });
@@ -31,18 +60,19 @@ template <class T>
   for (int64_t i = 1; i < n; ++i) count += static_cast<int64_t>(v[i] != v[i - 1]);
   return count;
 }
-int64_t count(DType dtype, const void* x, int64_t n) {
+inline int64_t count(DType dtype, const void* x, int64_t n) {
   return visit_real(dtype, "unique",
                     [&]<class T>(Tag<T>) { return count_runs(static_cast<const T*>(x), n); });
 }
 
 // Converts start offsets of runs to their lengths, in place.
-[[gnu::optimize("O3"), gnu::noinline]] void to_lengths(int64_t* begin, int64_t count, int64_t end) {
+[[gnu::optimize("O3"), gnu::noinline]] inline void to_lengths(int64_t* begin, int64_t count,
+                                                              int64_t end) {
   for (int64_t i = 0; i + 1 < count; ++i) begin[i] = begin[i + 1] - begin[i];
   begin[count - 1] = end - begin[count - 1];
 }
-void split(DType dtype, const void* x, int64_t n, int64_t runs, const int64_t* order, void* first,
-           int64_t* lengths, int64_t* run_of) {
+inline void split(DType dtype, const void* x, int64_t n, int64_t runs, const int64_t* order,
+                  void* first, int64_t* lengths, int64_t* run_of) {
   visit_real(dtype, "unique", [&]<class T>(Tag<T>) {
     const T* v = static_cast<const T*>(x);
     T* different = static_cast<T*>(first);
@@ -72,8 +102,8 @@ template <class T> bool before(T a, T b) {
     return a < b || (b != b && a == a);
   }
 }
-int64_t of_rows(DType dtype, const void* x, int64_t n, int64_t m, bool sort, int64_t* first,
-                int64_t* lengths, int64_t* run_of) {
+inline int64_t of_rows(DType dtype, const void* x, int64_t n, int64_t m, bool sort, int64_t* first,
+                       int64_t* lengths, int64_t* run_of) {
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   int64_t count = 0;
@@ -97,8 +127,8 @@ int64_t of_rows(DType dtype, const void* x, int64_t n, int64_t m, bool sort, int
 }
 
 template <class T>
-void find_modes(const T* sorted, const int64_t* order, T* values, int64_t* indices, int64_t rows,
-                int64_t n) {
+inline void find_modes(const T* sorted, const int64_t* order, T* values, int64_t* indices,
+                       int64_t rows, int64_t n) {
   for (int64_t l = 0; l < rows; ++l, sorted += n, order += n) {
     int64_t best = 0, best_length = 0;
     for (int64_t begin = 0, end; begin < n; begin = end) {
@@ -112,15 +142,17 @@ void find_modes(const T* sorted, const int64_t* order, T* values, int64_t* indic
     indices[l] = order[best];
   }
 }
-void modes(DType dtype, const void* sorted, const int64_t* order, void* values, int64_t* indices,
-           int64_t rows, int64_t n) {
+inline void modes(DType dtype, const void* sorted, const int64_t* order, void* values,
+                  int64_t* indices, int64_t rows, int64_t n) {
   visit_real(dtype, "mode", [&]<class T>(Tag<T>) {
     find_modes(static_cast<const T*>(sorted), order, static_cast<T*>(values), indices, rows, n);
   });
 }
 
-}  // namespace
-}  // namespace taeda::cpu
+}  // namespace plain::runs
 
-const taeda::RunKernels taeda::RunKernels::cpu = {cpu::take_first, cpu::count, cpu::split,
-                                                  cpu::of_rows, cpu::modes};
+inline const RunKernels RunKernels::cpu = {plain::runs::take_first, plain::runs::count,
+                                           plain::runs::split, plain::runs::of_rows,
+                                           plain::runs::modes};
+
+}  // namespace taeda
