@@ -60,6 +60,31 @@ template <class T> void identity(MatrixBatch s, T* a) {
   }
 }
 
+// The upper triangle of a Hermitian matrix from the lower one, in squares that stay in the first
+// cache.
+template <class T> void mirror(int64_t n, T* x) {
+  constexpr int64_t side = 16;
+  for (int64_t left = 0; left < n; left += side) {
+    for (int64_t top = 0; top <= left; top += side) {
+      for (int64_t col = left; col < std::min(left + side, n); ++col) {
+        for (int64_t row = top; row < std::min(top + side, col); ++row) {
+          const T below = x[row * n + col];
+          if constexpr (std::is_floating_point_v<T>) x[col * n + row] = below;
+          else x[col * n + row] = std::conj(below);
+        }
+      }
+    }
+  }
+}
+
+template <class T> void clear_triangle(int64_t n, bool upper, T* x) {
+  for (int64_t col = 0; col < n; ++col) {
+    T* c = x + col * n;
+    if (upper) std::fill_n(c, col, T(0));
+    else std::fill(c + col + 1, c + n, T(0));
+  }
+}
+
 template <class T>
 void det(int64_t batch, int64_t n, const T* lu, const int32_t* pivots, T* result) {
   for (int64_t i = 0; i < batch; ++i) {

@@ -5,6 +5,7 @@
 #include "kernels/cpu/linalg/simd/batched.h"
 #include "kernels/cpu/linalg/simd/eigen.h"
 #include "kernels/cpu/linalg/simd/reflectors.h"
+#include "kernels/cpu/linalg/simd/triangle.h"
 
 namespace taeda::test {
 namespace {
@@ -122,12 +123,14 @@ Numbers singular_values_of(const Matrix& a) {
 }
 
 // What the numbers are made to be: any matrix with a diagonal that keeps it far from singular, a
-// symmetric, or a positive one.
-enum class Kind { Any, Symmetric, Positive };
+// symmetric, a positive one, or one whose triangles are far from singular with a diagonal of 1 too.
+enum class Kind { Any, Symmetric, Positive, Triangle };
 Matrix make(Kind kind, Matrix a) {
   if (kind == Kind::Positive) return square_of(a, 8);
   for (int64_t i = 0; i < a.n; ++i) {
     if (kind == Kind::Any) a.at(i, i) += 2 * static_cast<double>(a.n);
+    for (int64_t j = 0; kind == Kind::Triangle && j < a.n; ++j)
+      a.at(i, j) = i == j ? 1 + std::abs(a.at(i, j)) : a.at(i, j) / static_cast<double>(a.n);
     for (int64_t j = 0; kind == Kind::Symmetric && j < i; ++j) a.at(i, j) = a.at(j, i);
   }
   return a;
@@ -270,10 +273,42 @@ std::vector<Factor<T>> of_one(const ReflectorLoops<T>& reflectors, const EighLoo
   return all;
 }
 
+// Systems x m = b with a triangle m, b made so that element j of each solution's side s is s + j.
+template <class T>
+std::vector<Factor<T>> of_triangles(const TriangleLoops<T>& loops, int64_t sides) {
+  const auto solution = [sides](const Matrix& m) {
+    Numbers x;
+    for (int64_t i = 0; i < m.n * sides; ++i)
+      x.push_back(static_cast<double>(i % sides + i / sides));
+    return x;
+  };
+  std::vector<Factor<T>> all;
+  for (const bool upper : {true, false}) {
+    for (const bool unit : {true, false}) {
+      const auto run = [&loops, sides, upper, unit, solution](int64_t, int64_t n, T* a, T* y) {
+        const Numbers x = solution(Matrix(n));
+        for (int64_t j = 0; j < n; ++j) {
+          for (int64_t s = 0; s < sides; ++s) {
+            double sum = 0;
+            for (int64_t i = upper ? 0 : j; i < (upper ? j + 1 : n); ++i)
+              sum += x[static_cast<size_t>(i * sides + s)] * (unit && i == j ? 1 : a[i + j * n]);
+            y[s + j * sides] = static_cast<T>(sum);
+          }
+        }
+        if (upper) return loops.solve(n, sides, unit, a, 1, n, y, sides);
+        loops.solve(n, sides, unit, a + n * n - 1, -1, -n, y + (n - 1) * sides, -sides);
+      };
+      static constexpr const char* kNames[] = {"lower", "lower, unit", "upper", "upper, unit"};
+      all.push_back({kNames[upper * 2 + unit], Kind::Triangle, run, solution});
+    }
+  }
+  return all;
+}
+
 template <class T>
 void add(std::vector<Kernel>& list, const std::string& of, const BatchedLoops<T>& batched,
-         const ReflectorLoops<T>& reflectors, const EighLoops<T>& symmetric, const EigLoops<T>& any,
-         double tolerance) {
+         const ReflectorLoops<T>& reflectors, const TriangleLoops<T>& triangles,
+         const EighLoops<T>& symmetric, const EigLoops<T>& any, double tolerance) {
   for (const Factor<T>& f : of_batches(batched)) {
     for (const int64_t n : {1, 2, 3, 4, 8, 16})
       list.push_back(factor(of, f, n, {1, batched.lanes - 1, batched.lanes}, tolerance));
@@ -282,19 +317,26 @@ void add(std::vector<Kernel>& list, const std::string& of, const BatchedLoops<T>
     for (const int64_t n : {2, 3, 8, 15, 16, 17, 33, 40})
       list.push_back(factor(of, f, n, {1}, tolerance));
   }
+  for (const int64_t sides : {1, 5, 16, 33, 64}) {
+    for (const Factor<T>& f : of_triangles(triangles, sides)) {
+      for (const int64_t n : {1, 3, 4, 31, 64})
+        list.push_back(factor(str(", ", sides, " sides", of), f, n, {1}, tolerance));
+    }
+  }
 }
 
 std::vector<Kernel> factorizations() {
   std::vector<Kernel> list;
   const auto reflectors = TAEDA_SETS(cpu::simd, reflector_kernels);
+  const auto triangles = TAEDA_SETS(cpu::simd, triangle_kernels);
   const auto symmetric = TAEDA_SETS(cpu::simd, eigh_kernels);
   const auto any = TAEDA_SETS(cpu::simd, eig_kernels);
   size_t i = 0;
   for (const auto& [set, batched] : TAEDA_SETS(cpu::simd, batched_kernels)) {
     add<float>(list, " float32 " + set, batched->f32, reflectors[i].second->f32,
-               symmetric[i].second->f32, any[i].second->f32, 1e-3);
+               triangles[i].second->f32, symmetric[i].second->f32, any[i].second->f32, 1e-3);
     add<double>(list, " float64 " + set, batched->f64, reflectors[i].second->f64,
-                symmetric[i].second->f64, any[i].second->f64, 1e-11);
+                triangles[i].second->f64, symmetric[i].second->f64, any[i].second->f64, 1e-11);
     ++i;
   }
   return list;

@@ -68,10 +68,7 @@ template <class T> struct Types {
   using trsm = void(C, C, C, C, I, I, const T*, const T*, I, T*, I, L, L, L, L);
   using trsv = void(C, C, C, I, const T*, I, T*, I, L, L, L);
   using potrf = void(C, I, T*, I, int*, L);
-  using potrs = void(C, I, I, const T*, I, T*, I, int*, L);
-  using potri = void(C, I, T*, I, int*, L);
   using getrf = void(I, I, T*, I, int*, int*);
-  using getrs = void(C, I, I, const T*, I, I, T*, I, int*, L);
   using laswp = void(I, T*, I, I, I, I, I);
   using sytrf = void(C, I, T*, I, int*, T*, I, int*, L);
   using sytrs = void(C, I, I, const T*, I, I, T*, I, int*, L);
@@ -108,11 +105,10 @@ template <class T> struct Routines;
 // Names that differ: sy... is he... and or... is un... for (Hermitian) complex matrices.
 // clang-format off
 #define TAEDA_LAPACK_COMMON(F, T, x)                                                          \
-  F(T, x, trsm, trsm) F(T, x, trsv, trsv) F(T, x, potrf, potrf) F(T, x, potrs, potrs)         \
-  F(T, x, potri, potri) F(T, x, getrf, getrf) F(T, x, getrs, getrs) F(T, x, laswp, laswp)     \
-  F(T, x, sytrf, sytrf) F(T, x, sytrs, sytrs) F(T, x, geqrf, geqrf) F(T, x, gesdd, gesdd)     \
-  F(T, x, geev, geev) F(T, x, gels, gels) F(T, x, gelsy, gelsy) F(T, x, gelsd, gelsd)         \
-  F(T, x, gelss, gelss)
+  F(T, x, trsm, trsm) F(T, x, trsv, trsv) F(T, x, potrf, potrf) F(T, x, getrf, getrf)         \
+  F(T, x, laswp, laswp) F(T, x, sytrf, sytrf) F(T, x, sytrs, sytrs) F(T, x, geqrf, geqrf)     \
+  F(T, x, gesdd, gesdd) F(T, x, geev, geev) F(T, x, gels, gels) F(T, x, gelsy, gelsy)         \
+  F(T, x, gelsd, gelsd) F(T, x, gelss, gelss)
 #define TAEDA_LAPACK_REAL(F, T, x)                                                            \
   TAEDA_LAPACK_COMMON(F, T, x)                                                                \
   F(T, x, orgqr, orgqr) F(T, x, ormqr, ormqr) F(T, x, syevd, syevd) F(T, x, hetrf, sytrf)     \

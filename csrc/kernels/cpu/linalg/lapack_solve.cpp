@@ -1,18 +1,22 @@
 // Triangular systems and the factorizations that end in them: Cholesky, LU, LDL'.
+#include "kernels/cpu/common/transpose.h"
 #include "kernels/cpu/linalg/lapack_util.h"
+#include "kernels/cpu/linalg/simd/triangle.h"
+#include "kernels/matrices.h"
 
 namespace taeda::cpu::lapack {
 namespace {
 
-constexpr int64_t kRecursive = 384;  // columns of an LU or Cholesky factor worth several threads
-constexpr int64_t kStrip = 128;      // columns that a thread takes
+constexpr int64_t kPanel = 64, kCholeskyBlock = 384;  // columns whose factors LAPACK finds
+constexpr int64_t kStrip = 128;                       // columns that a thread takes
 constexpr int64_t kSmallCholesky = 8;
 
 // f(matrix, first, count) over the right sides of every matrix, each of which takes some `work`;
 // those of large matrices are cut into blocks.
 template <class F> void each_block(int64_t batch, int64_t sides, double work, F&& f) {
   const auto fair = static_cast<int64_t>(double{1 << 23} / std::max(work, 1.0));
-  const int64_t block = std::max<int64_t>(fair, 32), blocks = (sides + block - 1) / block;
+  const int64_t quarter = std::clamp<int64_t>(sides / 64 * 16, 32, 256);
+  const int64_t block = std::max(fair, quarter), blocks = (sides + block - 1) / block;
   each(batch * blocks, work * static_cast<double>(std::min(block, sides)),
        [&](int64_t begin, int64_t end) {
          for (int64_t t = begin; t < end; ++t) {
@@ -28,9 +32,10 @@ template <class F> void each_strip(int64_t columns, F&& f) {
                 [&](int64_t s) { f(s * kStrip, std::min(kStrip, columns - s * kStrip)); });
 }
 
-// Exchanges rows of a (n columns) as the k pivots say.
-template <class T> void swap_rows(int64_t n, T* a, int64_t ld, const int32_t* pivots, int64_t k) {
-  call(Routines<T>::laswp, n, a, ld, 1, k, pivots, 1);
+// Exchanges rows of a (n columns) as the k pivots say; `step` -1: from the last one to the first.
+template <class T>
+void swap_rows(int64_t n, T* a, int64_t ld, const int32_t* pivots, int64_t k, int64_t step = 1) {
+  call(Routines<T>::laswp, n, a, leading(ld), int64_t{1}, k, pivots, step);
 }
 
 // The first of two parts, a multiple of what a register holds.
@@ -41,7 +46,7 @@ int64_t half_of(int64_t n) { return (n / 2 + 15) / 16 * 16; }
 template <class T> int32_t lu_recursive(int64_t m, int64_t n, T* a, int64_t ld, int32_t* pivots) {
   const int64_t k = std::min(m, n), left = half_of(k), right = n - left;
   int32_t info = 0, later = 0;
-  if (k <= kRecursive) {
+  if (k <= kPanel) {
     call(Routines<T>::getrf, m, n, a, leading(ld), pivots, &info);
     return info;
   }
@@ -53,7 +58,6 @@ template <class T> int32_t lu_recursive(int64_t m, int64_t n, T* a, int64_t ld, 
     solve_triangle(left, count, {.left = true, .upper = false, .unit = true, .trans = Trans::No}, a,
                    ld, b, ld);
   });
-  // gemm is row-major: it sees the transpose of every matrix, and factors in reverse order.
   gemm(right, m - left, left, T(-1), {beside, ld}, {a + left, ld}, T(1), corner, ld);
   later = lu_recursive(m - left, right, corner, ld, pivots + left);
   swap_rows(left, a + left, ld, pivots + left, k - left);
@@ -65,7 +69,7 @@ template <class T> int32_t lu_recursive(int64_t m, int64_t n, T* a, int64_t ld, 
 // other triangle is overwritten.
 template <class T> int32_t cholesky_recursive(int64_t n, bool upper, T* a, int64_t ld) {
   int32_t info = 0;
-  if (n <= kRecursive) {
+  if (n <= kCholeskyBlock) {
     call(Routines<T>::potrf, triangle(upper), n, a, leading(ld), &info);
     return info;
   }
@@ -91,34 +95,51 @@ template <class T> int32_t cholesky_recursive(int64_t n, bool upper, T* a, int64
   return info ? info + static_cast<int32_t>(top) : 0;
 }
 
-template <class T> T conjugate(T x) {
-  if constexpr (is_complex<T>) return std::conj(x);
-  else return x;
+// x op(t) = x for x (sides x n) and a small triangle.
+template <class T>
+void substitute(int64_t n, int64_t sides, bool upper, bool transposed, bool unit, const T* t,
+                int64_t ldt, T* x, int64_t ldx) {
+  constexpr int64_t most = simd::TriangleLoops<T>::kMost;
+  alignas(64) T columns[most * most];
+  if (transposed) transpose(t, ldt, n, n, columns, most);
+  const T* m = transposed ? columns : t;
+  const int64_t col = transposed ? most : ldt;
+  const auto solve = typed<T>(TAEDA_PICK(triangle_kernels)).solve;
+  if (upper != transposed) return solve(n, sides, unit, m, 1, col, x, ldx);
+  solve(n, sides, unit, m + (n - 1) * (col + 1), -1, -col, x + (n - 1) * ldx, -ldx);
 }
 
-// Fills the other triangle of a Hermitian matrix, in squares that stay in the first cache.
-template <class T> void mirror(int64_t n, bool upper, T* x) {
-  constexpr int64_t side = 16;
-  for (int64_t left = 0; left < n; left += side) {
-    for (int64_t top = 0; top <= left; top += side) {
-      for (int64_t col = left; col < std::min(left + side, n); ++col) {
-        T *above = x + col * n, *below = x + col;
-        const int64_t last = std::min(top + side, col);
-        if (upper) {
-          for (int64_t row = top; row < last; ++row) below[row * n] = conjugate(above[row]);
-        } else {
-          for (int64_t row = top; row < last; ++row) above[row] = conjugate(below[row * n]);
-        }
-      }
-    }
+// Small triangles by substitution, matrix products between them.
+template <class T>
+void solve_by_halves(int64_t n, int64_t sides, const TriangularSystem& how, const T* t, int64_t ldt,
+                     T* b, int64_t ldb) {
+  const bool transposed = how.trans != Trans::No;
+  if (n <= simd::TriangleLoops<T>::kMost) {
+    if (!how.left) return substitute(n, sides, how.upper, transposed, how.unit, t, ldt, b, ldb);
+    Scratch<T> x(n * sides);
+    transpose(b, ldb, sides, n, x.data(), sides);
+    substitute(n, sides, how.upper, !transposed, how.unit, t, ldt, x.data(), sides);
+    return transpose(x.data(), sides, n, sides, b, ldb);
   }
-}
-
-template <class T> void clear_triangle(int64_t n, bool upper, T* x) {
-  for (int64_t col = 0; col < n; ++col) {
-    T* c = x + col * n;
-    if (upper) std::fill_n(c, col, T(0));
-    else std::fill(c + col + 1, c + n, T(0));
+  // t = [t1 0; off t2] or [t1 off; 0 t2]; b = [b1; b2], or [b1 b2] from the right.
+  const int64_t half = half_of(n), rest = n - half;
+  const T *t2 = t + half * (ldt + 1), *off = t + half * (how.upper ? ldt : 1);
+  T* b2 = b + half * (how.left ? 1 : ldb);
+  // gemm is row-major: it sees the transpose of every matrix, and factors in reverse order.
+  const auto subtract = [&](int64_t known, const T* from, int64_t unknown, T* to) {
+    if (how.left)
+      gemm(sides, unknown, known, T(-1), {from, ldb}, {off, ldt, how.trans}, T(1), to, ldb);
+    else gemm(unknown, sides, known, T(-1), {off, ldt, how.trans}, {from, ldb}, T(1), to, ldb);
+  };
+  const bool first_half_first = (how.upper != transposed) != how.left;
+  if (first_half_first) {
+    solve_by_halves(half, sides, how, t, ldt, b, ldb);
+    subtract(half, b, rest, b2);
+    solve_by_halves(rest, sides, how, t2, ldt, b2, ldb);
+  } else {
+    solve_by_halves(rest, sides, how, t2, ldt, b2, ldb);
+    subtract(rest, b2, half, b);
+    solve_by_halves(half, sides, how, t, ldt, b, ldb);
   }
 }
 
@@ -130,9 +151,13 @@ void solve_triangle(int64_t n, int64_t sides, TriangularSystem how, const T* t, 
   const char upper = triangle(how.upper), op = code(how.trans), unit = how.unit ? 'U' : 'N';
   if (how.left && sides == 1)
     return call(Routines<T>::trsv, upper, op, unit, n, t, leading(ldt), b, 1);
-  const int64_t rows = how.left ? n : sides, cols = how.left ? sides : n;
-  call(Routines<T>::trsm, how.left ? 'L' : 'R', upper, op, unit, rows, cols, T(1), t, leading(ldt),
-       b, leading(ldb));
+  if constexpr (is_complex<T>) {
+    const int64_t rows = how.left ? n : sides, cols = how.left ? sides : n;
+    call(Routines<T>::trsm, how.left ? 'L' : 'R', upper, op, unit, rows, cols, T(1), t,
+         leading(ldt), b, leading(ldb));
+  } else {
+    solve_by_halves(n, sides, how, t, ldt, b, ldb);
+  }
 }
 
 namespace {
@@ -149,7 +174,7 @@ void solve_triangular(MatrixBatch s, TriangularSystem how, const T* a, int64_t a
 template <class T> void cholesky(int64_t batch, int64_t n, bool upper, T* a, int32_t* info) {
   auto some = [&](const auto& loops, int64_t i, int64_t count) {
     loops.cholesky(count, n, upper, a + i * n * n, info + i);
-    for (int64_t j = i; j < i + count; ++j) clear_triangle(n, !upper, a + j * n * n);
+    for (int64_t j = i; j < i + count; ++j) plain::clear_triangle(n, !upper, a + j * n * n);
     return true;
   };
   auto one = [&](int64_t i) {
@@ -159,7 +184,7 @@ template <class T> void cholesky(int64_t batch, int64_t n, bool upper, T* a, int
     for (int64_t j = 0; info[i] == 0 && j < n; ++j) {
       if (!(std::real(x[j * (n + 1)]) > 0)) info[i] = narrow(j + 1);
     }
-    clear_triangle(n, !upper, x);
+    plain::clear_triangle(n, !upper, x);
   };
   const Together how = n <= kSmallCholesky ? factored_together<T>(batch, n, n) : Together{};
   each_together<T>(batch, product(n, n, n) / 3, how, some, one);
@@ -167,21 +192,42 @@ template <class T> void cholesky(int64_t batch, int64_t n, bool upper, T* a, int
 
 template <class T>
 void cholesky_solve(MatrixBatch s, bool upper, const T* factor, int64_t factor_step, T* b) {
-  const int64_t n = s.rows, ld = leading(n);
+  const int64_t n = s.rows;
   each_block(s.count, s.cols, 2 * product(n, n), [&](int64_t i, int64_t first, int64_t count) {
-    int info = 0;
-    call(Routines<T>::potrs, triangle(upper), n, count, factor + i * factor_step, ld,
-         b + (i * s.cols + first) * n, ld, &info);
+    for (const bool first_factor : {true, false}) {  // of L L^H or U^H U
+      const Trans trans = first_factor == upper ? Trans::Conj : Trans::No;
+      solve_triangle(n, count, {.left = true, .upper = upper, .unit = false, .trans = trans},
+                     factor + i * factor_step, n, b + (i * s.cols + first) * n, n);
+    }
   });
 }
 
+// W = the inverse of the lower factor, strip by strip, and the lower triangle of W^H W.
 template <class T>
 void cholesky_inverse(int64_t batch, int64_t n, bool upper, T* a, int32_t* info) {
+  const TriangularSystem how{
+      .left = true, .upper = upper, .unit = false, .trans = upper ? Trans::Conj : Trans::No};
   each(batch, product(n, n, n), [&](int64_t begin, int64_t end) {
+    Scratch<T> inverse(n * n);
     for (int64_t i = begin; i < end; ++i) {
-      T* x = a + i * n * n;
-      call(Routines<T>::potri, triangle(upper), n, x, leading(n), info + i);
-      mirror(n, upper, x);
+      T *x = a + i * n * n, *w = inverse.data();
+      info[i] = 0;
+      for (int64_t d = n; d-- > 0;) {
+        if (x[d * (n + 1)] == T(0)) info[i] = narrow(d + 1);
+      }
+      if (info[i]) continue;
+      std::fill_n(w, n * n, T(0));
+      for (int64_t d = 0; d < n; ++d) w[d * (n + 1)] = T(1);
+      for (int64_t j = 0; j < n; j += kPanel) {
+        const int64_t at = j * (n + 1);
+        solve_triangle(n - j, std::min(kPanel, n - j), how, x + at, n, w + at, n);
+      }
+      for (int64_t j = 0; j < n; j += kPanel) {
+        const int64_t at = j * (n + 1);
+        gemm(std::min(kPanel, n - j), n - j, n - j, T(1), {w + at, n}, {w + at, n, Trans::Conj},
+             T(0), x + at, n);
+      }
+      plain::mirror(n, x);
     }
   });
 }
@@ -201,9 +247,15 @@ void lu_solve(MatrixBatch s, Trans trans, const T* lu, int64_t lu_step, const in
               int64_t pivot_step, T* b) {
   const int64_t n = s.rows;
   auto sides = [&](int64_t i, int64_t first, int64_t count) {
-    int info = 0;
-    call(Routines<T>::getrs, code(trans), n, count, lu + i * lu_step, leading(n),
-         pivots + i * pivot_step, b + (i * s.cols + first) * n, leading(n), &info);
+    T* x = b + (i * s.cols + first) * n;
+    auto triangle = [&](bool upper) {
+      solve_triangle(n, count, {.left = true, .upper = upper, .unit = !upper, .trans = trans},
+                     lu + i * lu_step, n, x, n);
+    };
+    if (trans == Trans::No) swap_rows(count, x, n, pivots + i * pivot_step, n, 1);
+    triangle(trans != Trans::No);
+    triangle(trans == Trans::No);
+    if (trans != Trans::No) swap_rows(count, x, n, pivots + i * pivot_step, n, -1);
   };
   const Together how = s.cols <= n ? factored_together<T>(s.count, n, n) : Together{};
   if (!how.lanes) return each_block(s.count, s.cols, 2 * product(n, n), sides);
@@ -222,7 +274,7 @@ void ldl_factor(int64_t batch, int64_t n, bool hermitian, T* a, int32_t* pivots,
   each_with_work<T>(batch, product(n, n, n) / 3, [&](int64_t i, const Workspace<T>& w) {
     T* x = a + i * n * n;
     call(factor, 'L', n, x, leading(n), pivots + i * n, w.work, w.lwork, info + i);
-    if (w.lwork > 0) clear_triangle(n, true, x);
+    if (w.lwork > 0) plain::clear_triangle(n, true, x);
   });
 }
 
