@@ -80,6 +80,12 @@ def _check_tensor_all(cond: Tensor, message: Message | None = None) -> None:
 
 def _assert(condition: Any, message: Any) -> None:
     """Raise AssertionError unless ``condition``, which may be a tensor with one element."""
+    if type(condition) not in (bool, Tensor):
+        from taeda import overrides
+
+        if overrides.has_torch_function_unary(condition):
+            overrides.handle_torch_function(_assert, (condition,), condition, message)
+            return
     if not condition:
         raise AssertionError(message)
 

@@ -160,3 +160,32 @@ def test_message_passing_of_torch_geometric(tmp_path):
     scale = np.diag(adjacency.sum(1) ** -0.5)
     expected = (scale @ adjacency @ scale @ np.eye(4, 2)).ravel()
     assert run("torch_geometric", program, tmp_path) == pytest.approx(list(expected), abs=1e-6)
+
+
+def test_e3nn_is_equivariant(tmp_path):
+    """Its tensor products are graphs of torch.fx."""
+    program = """
+        import copy, pickle, torch
+        from e3nn import nn, o3
+
+        torch.manual_seed(0)
+        irreps = o3.Irreps("4x0e+3x1o+2x2e")
+        x, y = irreps.randn(5, -1), irreps.randn(5, -1)
+        product = o3.FullyConnectedTensorProduct(irreps, irreps, "3x0e+2x1o+1x2e")
+        rotation = o3.rand_matrix()
+        before = irreps.D_from_matrix(rotation)
+        after = product.irreps_out.D_from_matrix(rotation)
+        out = product(x, y)
+        print(float((product(x @ before.T, y @ before.T) - out @ after.T).abs().max() < 1e-4))
+        for other in (copy.deepcopy(product), pickle.loads(pickle.dumps(product))):
+            print(float(torch.equal(other(x, y), out)))
+        out.square().sum().backward()
+        print(float(product.weight.grad.abs().sum() > 0))
+        gate = nn.Gate("2x0e", [torch.relu], "3x0e", [torch.sigmoid], "3x1o")
+        print(*gate(gate.irreps_in.randn(2, -1)).shape)
+        angles = o3.spherical_harmonics_alpha_beta([0, 1], torch.zeros(1), torch.zeros(1))
+        print(*angles.flatten().abs().tolist())
+    """
+    got = run("e3nn", program, tmp_path)
+    assert got[:6] == [1.0, 1.0, 1.0, 1.0, 2.0, 11.0]
+    assert sum(x * x for x in got[6:]) == pytest.approx(1 / np.pi, rel=1e-5)
