@@ -186,3 +186,38 @@ def test_optimizers_refuse():
     optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
     optimizer.step()
     assert optimizer.state_dict()["state"][0]["step"] == 2
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr"])
+@pytest.mark.parametrize("masked", [None, False, True])
+def test_gradcheck_of_sparse_inputs(layout, masked):
+    """masked=True moves the elements that a matrix has, otherwise its zeros too."""
+    gradcheck, gradgradcheck = taeda.autograd.gradcheck, taeda.autograd.gradgradcheck
+    x = taeda.eye(3, dtype=taeda.float64)
+    x[0, 2] = 2
+    x = (x.to_sparse() if layout == "coo" else x.to_sparse_csr()).requires_grad_()
+    w = taeda.randn(3, 2, dtype=taeda.float64, requires_grad=True)
+    moved = []
+
+    def product(x, w):
+        moved.append(x._nnz())
+        return (x @ w).sin()
+
+    assert gradcheck(product, (x, w), masked=masked)
+    assert set(moved) == {4 if masked else 9}
+    assert gradcheck(product, (x, w), masked=masked, fast_mode=True)
+    assert gradgradcheck(product, (x, w), masked=masked)
+
+    class Wrong(taeda.autograd.Function):
+        @staticmethod
+        def forward(ctx, dense):
+            return dense**2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient
+
+    with pytest.raises(RuntimeError, match="Jacobian"):
+        gradcheck(lambda x: Wrong.apply(x.to_dense()), x, masked=masked)
+    with pytest.raises(ValueError, match="a result is sparse"):
+        gradcheck(lambda x: x * 2, x, masked=masked)

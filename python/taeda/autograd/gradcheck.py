@@ -24,6 +24,7 @@ from taeda.autograd._jacobians import (
     reals,
 )
 from taeda.autograd._run import grad
+from taeda.autograd._sparse_inputs import by_elements
 from taeda.autograd.function import Function
 from taeda.autograd.grad_mode import enable_grad
 
@@ -363,8 +364,8 @@ def gradcheck(
         check_backward_ad: check the gradients; with False, the tangents alone.
         fast_mode: compare one number of each Jacobian, v^T J u for random vectors v and u. It takes
             a few calls of `func`, whatever the sizes.
-        masked: for sparse inputs, True moves the elements that they have, and False (the default)
-            all of them. Inputs must be dense, to which it makes no difference.
+        masked: of sparse inputs, True moves the elements that they have, and False (the default)
+            all of them.
 
     Raises:
         GradcheckError: they differ.
@@ -393,7 +394,7 @@ def gradcheck(
         fast_mode,
     )
     try:
-        _run(func, as_tuple(inputs), options)
+        _run(*by_elements(func, as_tuple(inputs), bool(masked)), options)
     except GradcheckError:
         if raise_exception:
             raise
@@ -446,7 +447,7 @@ def gradgradcheck(
     >>> taeda.autograd.gradgradcheck(taeda.tanh, x)
     True
     """
-    inputs = as_tuple(inputs)
+    func, inputs = by_elements(func, as_tuple(inputs), bool(masked))
     if grad_outputs is None:
         weights = []
         for output in differentiable(outputs_of(func, inputs)):
