@@ -152,3 +152,22 @@ def test_lightning(tmp_path):
         print("done")
     """
     assert run(program, tmp_path).endswith("done\n")
+
+
+def test_torchrl_collectors(tmp_path):
+    pytest.importorskip("torchrl")
+    pytest.importorskip("gymnasium")
+    program = """
+        import torch
+        from torchrl.collectors import Collector
+        from torchrl.envs import GymEnv
+        from torchrl.modules import RandomPolicy
+
+        env = GymEnv("CartPole-v1")
+        collector = Collector(env, RandomPolicy(env.action_spec), frames_per_batch=16, total_frames=32)
+        for data in collector:
+            assert tuple(data.batch_size) == (16,) and data["next", "reward"].sum() == 16
+        collector.shutdown()
+        print("done")
+    """
+    assert run(program, tmp_path).endswith("done\n")

@@ -16,6 +16,7 @@ MODULES = {
     "torch._C._functorch": "taeda.compat.private.core_functorch",
     "torch._functorch": "taeda.compat.private.functorch",
     "torch._functorch.vmap": "taeda.func._vmap",
+    "torch._C._distributed_rpc": "taeda.compat.private.core_rpc",
     "torch._C._nn": "taeda.compat.private.core_nn",
     "torch._custom_ops": "taeda.compat.private.custom_ops",
     "torch._dynamo": "taeda.compat.private.dynamo",
