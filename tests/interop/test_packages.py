@@ -131,6 +131,34 @@ def test_matplotlib(tmp_path):
 # einops
 
 
+def test_einops_without_the_drop_in():
+    einops = pytest.importorskip("einops")
+    from taeda.compat.einops import register
+
+    register()
+    register()
+    x = taeda.arange(24.0).reshape(2, 3, 4).requires_grad_()
+    array = x.detach().numpy()
+    for pattern, sizes in (("a b c -> c (a b)", {}), ("a b (c d) -> d a b c", {"d": 2})):
+        got = einops.rearrange(x, pattern, **sizes)
+        assert np.array_equal(got.detach().numpy(), einops.rearrange(array, pattern, **sizes))
+    for how in ("min", "max", "sum", "mean", "prod"):
+        got = einops.reduce(x, "a b c -> b", how).detach().numpy()
+        np.testing.assert_allclose(got, einops.reduce(array, "a b c -> b", how), rtol=1e-5)
+    assert einops.reduce(x > 3, "a b c -> b", "any").tolist() == [True] * 3
+    assert einops.repeat(x, "a b c -> a r b (c 2)", r=3).shape == (2, 3, 3, 8)
+    assert einops.rearrange([x, x], "n a b c -> a n b c").shape == (2, 2, 3, 4)
+    assert taeda.equal(einops.einsum(x, x, "a b c, a b d -> b c d").sum(0), x.mT.matmul(x).sum(0))
+    packed, shapes = einops.pack([x, x[:, 0]], "a * c")
+    assert [t.shape for t in einops.unpack(packed, shapes, "a * c")] == [(2, 3, 4), (2, 4)]
+    assert einops.asnumpy(x).shape == (2, 3, 4) and einops.parse_shape(x, "a _ c") == {
+        "a": 2,
+        "c": 4,
+    }
+    einops.reduce(x, "a b c -> ", "sum").backward()
+    assert x.grad.sum() == 24
+
+
 def test_einops_under_the_drop_in(tmp_path):
     pytest.importorskip("einops")
     printed = run(
