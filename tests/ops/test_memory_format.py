@@ -135,3 +135,21 @@ def test_training_in_channels_last():
         assert model[0].weight.is_contiguous(memory_format=format)
     for a, b in zip(*weights, strict=True):
         taeda.testing.assert_close(b, a, atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest"])
+def test_bytes_are_resized_in_their_format(mode):
+    x = (taeda.arange(2 * 3 * 6 * 8) % 251).to(taeda.uint8).reshape(2, 3, 6, 8)
+    want = F.interpolate(x, size=(5, 7), mode=mode)
+    got = F.interpolate(x.contiguous(memory_format=LAST), size=(5, 7), mode=mode)
+    assert want.is_contiguous() and got.is_contiguous(memory_format=LAST)
+    assert taeda.equal(got, want)
+
+
+def test_unpooling_keeps_the_format():
+    x = taeda.rand(2, 3, 6, 8).contiguous(memory_format=LAST).requires_grad_()
+    y = F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2)
+    y.square().sum().backward()
+    assert y.is_contiguous(memory_format=LAST) and x.grad.is_contiguous(memory_format=LAST)
+    plain = F.max_unpool2d(*F.max_pool2d(x.detach().contiguous(), 2, return_indices=True), 2)
+    assert plain.is_contiguous() and taeda.equal(plain, y)

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from taeda._C import Tensor, ops
+from taeda.nn.functional._formats import in_format_of
 
 __all__ = [
     "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -272,7 +273,8 @@ def _max_unpool(
     lead = input.shape[: input.dim() - rank]
     flat = input.new_zeros((*lead, prod(sizes)))
     flat = flat.scatter(-1, indices.flatten(-rank), input.flatten(-rank))
-    return flat.reshape((*lead, *sizes))
+    result = flat.reshape((*lead, *sizes))
+    return in_format_of(input, result) if rank == 2 else result
 
 
 def max_unpool1d(

@@ -9,6 +9,7 @@ from typing import Any
 
 import taeda
 from taeda._C import Tensor, ops
+from taeda.nn.functional._formats import in_format_of
 from taeda.nn.functional._pooling import adaptive_avg_pool2d, adaptive_avg_pool3d
 
 __all__ = [
@@ -90,9 +91,10 @@ def interpolate(
     how = (3 if mode == "bicubic" else 2) + (2 if antialias else 0)
     if input.dtype == taeda.uint8:
         # The last dimension first, with whole numbers in between.
+        resized = input
         for dim in reversed(range(2, input.dim())):
-            input = _resize_bytes(input, dim, new[dim - 2], steps[dim - 2], how, corners)
-        return input
+            resized = _resize_bytes(resized, dim, new[dim - 2], steps[dim - 2], how, corners)
+        return in_format_of(input, resized)
     if not input.is_floating_point():
         raise NotImplementedError(
             f"interpolate: expected floating point numbers or uint8, got {input.dtype}"
