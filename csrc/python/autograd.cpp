@@ -7,6 +7,7 @@
 #include "base/warn.h"
 #include "ops/core/tensor_ops.h"
 #include "python/module.h"
+#include "python/step_log.h"
 #include "python/tensor_type.h"
 #include "tensor/inference.h"
 
@@ -164,6 +165,8 @@ PyObject* run_backward_function(PyObject*, PyObject* args) {
       roots.add(PyTuple_GET_ITEM(tensors, i), PyTuple_GET_ITEM(grads, i), "backward",
                 static_cast<size_t>(i));
     }
+    if (PyTuple_GET_SIZE(tensors) == 1 && is_tensor(PyTuple_GET_ITEM(tensors, 0)))
+      tell_of_backward(tensor_of(PyTuple_GET_ITEM(tensors, 0)));
     run(roots, {keep != 0, create != 0}, inputs);
     return Py_NewRef(Py_None);
   });
@@ -376,6 +379,7 @@ PyObject* tensor_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
     roots.add(tensor_of(self),
               gradient == Py_None ? Tensor() : expect_tensor(gradient, "backward(): gradient"), 0);
     bool create_graph = is_true(create);
+    tell_of_backward(tensor_of(self));
     run(roots, {retain == Py_None ? create_graph : is_true(retain), create_graph}, inputs);
     return Py_NewRef(Py_None);
   });

@@ -226,4 +226,5 @@ NB_MODULE(_C, m) {
   bind_autograd(m);
   bind_autocast(m);
   bind_profile(m);
+  bind_step_log(m);
 }

@@ -162,3 +162,54 @@ def test_wrong_arguments():
         taeda.record(optimizer, model)
     with pytest.raises(ValueError, match="every must be at least 1"):
         taeda.record(model, optimizer, every=0)
+
+
+def test_passes_within_a_backward_are_not_losses():
+    """A checkpoint runs backward of its part within the pass of the loss."""
+    model, optimizer, x, y = setting()
+    with taeda.record(model, optimizer) as run:
+        for _ in range(5):
+            optimizer.zero_grad()
+            hidden = taeda.utils.checkpoint.checkpoint(
+                model[:2], x.clone().requires_grad_(), use_reentrant=True
+            )
+            F.cross_entropy(model[2](hidden), y).backward()
+            optimizer.step()
+    plain = train(*setting(), steps=5)
+    assert run.losses == plain
+
+
+def test_losses_of_other_kinds():
+    model, optimizer, x, y = setting()
+    with taeda.record(model, optimizer) as run:
+        for loss in ("double", "list", "vector", "nan"):
+            for _ in range(4):  # of which the last are not measured in full
+                optimizer.zero_grad()
+                out = model(x)
+                if loss == "double":
+                    out.double().mean().backward()
+                elif loss == "list":
+                    taeda.autograd.backward(out.mean())
+                elif loss == "vector":
+                    out.mean(0).backward(taeda.ones(3))
+                else:
+                    (out.mean() * float("nan")).backward()
+                optimizer.step()
+    kinds = [type(value) for value in run.losses]
+    assert kinds == [float] * 8 + [type(None)] * 4 + [float] * 4
+    assert all(value != value for value in run.losses[12:]) and len(run.times) == 16
+
+
+def test_two_recordings_at_once():
+    model, optimizer, x, y = setting()
+    other, second, *_ = setting()
+    with taeda.record(model, optimizer) as run, taeda.record(other, second) as both:
+        for _ in range(6):
+            optimizer.zero_grad()
+            second.zero_grad()
+            (F.cross_entropy(model(x), y) + F.cross_entropy(other(x), y)).backward()
+            optimizer.step()
+            second.step()
+    assert run.losses == both.losses and len(run.losses) == 6 and len(both.ratios) == 4
+    train(model, optimizer, x, y, 2)
+    assert len(run.losses) == 6

@@ -12,6 +12,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import taeda
+from taeda import _C
 
 from . import _hooks
 from ._checks import leaves_of, size_of
@@ -74,89 +75,55 @@ class record:
         if every is not None and every < 1:
             raise ValueError(f"record(): every must be at least 1, got {every}")
         self.model, self.optimizer, self.every = model, optimizer, every
-        self.losses: list[float | None] = []
-        self._ends: list[int] = []
         self.grad_norms: dict[int, float] = {}
         self.gradients: dict[str, dict[int, float]] = {}
         self.ratios: dict[str, dict[int, float]] = {}
         self.dead: dict[str, dict[int, float]] = {}
-        self._cost = 0
+        self._log = _C._StepLog()
+        self._losses: list[float | None] = []  # what has been taken from the log
+        self._ends: list[int] = []
+        self._full = False  # whether this step is measured in full
+        self._cost = 0  # of measuring it, in ns
         self._before: list[tuple[str, Any, Tensor]] = []
 
     def __enter__(self) -> Self:
         self._names = {id(p): name for name, p in self.model.named_parameters()}
-        self.before_backward, self.backward, self._around = self._watching()
-        _hooks.listen(self)
+        self._around = self._watching()
         _hooks.surround(self.optimizer, self._around)
-        self._ends.append(perf_counter_ns())
+        self._measure_in_full(True)
+        self._log.start(min(leaves_of(self.optimizer), key=size_of))
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        self._log.stop()
+        self._measure_in_full(False)
         _hooks.release(self.optimizer, self._around)
-        _hooks.leave(self)
 
     # ---- listening ------------------------------------------------------------------------------
 
-    def _watching(self) -> tuple[Callable[..., None], Callable[..., Any], _hooks.Around]:
-        """What runs in each backward and each step: closures, which are quicker than methods."""
-        sentinel: Any = min(leaves_of(self.optimizer), key=size_of)
-        losses, add_loss, add_end = self.losses, self.losses.append, self._ends.append
-        pending: float | None = None  # the sum of the losses since the gradients were cleared
-        full, following = True, 0  # whether this step is measured in full, and when the next is
+    def _measure_in_full(self, full: bool) -> None:
+        """Measure the next step in full, and listen to backward passes for it, or not."""
+        if full != self._full:
+            (_hooks.listen if full else _hooks.leave)(self)
+        self._full = full
+        self._cost = 0
 
-        def before_backward(loss: Any, plain: bool) -> None:
-            nonlocal pending
-            try:
-                if pending is None or sentinel.grad is None:
-                    pending = loss.item()
-                else:
-                    pending += loss.item()
-            except (RuntimeError, TypeError, ValueError):  # several numbers
-                pending = None
-            if full:
-                start = perf_counter_ns()
-                self._look_at_units(loss)
-                self._cost += perf_counter_ns() - start
-
-        def backward(run: Callable[[Any], Any], told: Callable[..., Any]) -> Callable[..., Any]:
-            def recorded_backward(
-                loss: Any,
-                gradient: Any = None,
-                retain_graph: Any = None,
-                create_graph: Any = False,
-                inputs: Any = None,
-            ) -> Any:
-                nonlocal pending
-                if full or not (
-                    pending is gradient is retain_graph is inputs is None and not create_graph
-                ):
-                    return told(loss, gradient, retain_graph, create_graph, inputs)
-                try:
-                    pending = loss.item()
-                except (RuntimeError, TypeError, ValueError):  # several numbers
-                    pending = None
-                return run(loss)
-
-            return recorded_backward
+    def _watching(self) -> _hooks.Around:
+        """What runs in each step: closures, which are quicker than methods."""
+        end_of_step = self._log.step
+        following = 0  # when, by the clock, a step is to be measured in full
 
         def quick(step: Callable[..., Any]) -> Callable[..., Any]:
             def recorded(closure: Any = None) -> Any:
-                nonlocal pending, full, following
-                if full:
+                nonlocal following
+                if self._full:
                     self._measure_before()
                     result = step() if closure is None else step(closure)
                     self._measure_after()
                 else:
                     result = step() if closure is None else step(closure)
-                now = perf_counter_ns()
-                add_end(now)
-                add_loss(pending)
-                pending = None
-                if now >= following:
-                    if full and self.every is None and len(losses) >= ALWAYS:
-                        following = now + SHARE * self._cost
-                    self._cost = 0
-                    full = now >= following if self.every is None else not len(losses) % self.every
+                if end_of_step(following):
+                    following = self._next_full()
                 return result
 
             return recorded
@@ -170,7 +137,30 @@ class record:
                 return functools.wraps(step)(quick(step))
             return of_any_kind
 
-        return before_backward, backward, around
+        return around
+
+    def _next_full(self) -> int:
+        """Choose whether the next step is measured in full; when, by the clock, to ask again."""
+        steps = len(self.losses)
+        if self.every is not None:
+            self._measure_in_full(not steps % self.every)
+        elif self._full and steps >= ALWAYS:
+            following = self._ends[-1] + SHARE * self._cost
+            self._measure_in_full(False)
+            return following
+        else:
+            self._measure_in_full(True)
+        return 0
+
+    def before_backward(self, loss: Any, plain: bool) -> None:
+        """Look at the units of a step that is measured in full."""
+        start = perf_counter_ns()
+        self._look_at_units(loss)
+        self._cost += perf_counter_ns() - start
+
+    def backward(self, run: Callable[[Any], Any], told: Callable[..., Any]) -> Callable[..., Any]:
+        """`Tensor.backward` in such a step."""
+        return told
 
     # ---- measuring ------------------------------------------------------------------------------
 
@@ -216,12 +206,21 @@ class record:
                 name = f"{name} ({seen[name]})"
             self.dead.setdefault(name, {})[step] = share
 
+    # ---- what was kept --------------------------------------------------------------------------
+
+    @property
+    def losses(self) -> list[float | None]:
+        """For each step, the sum of the losses, or None."""
+        losses, ends = self._log.take()
+        self._losses += losses
+        self._ends += ends
+        return self._losses
+
     @property
     def times(self) -> list[float]:
         """How long each step took, in seconds, from the end of the one before."""
+        assert self.losses is self._losses  # all of them have been taken from the log
         return [(stop - start) * 1e-9 for start, stop in itertools.pairwise(self._ends)]
-
-    # ---- what was kept --------------------------------------------------------------------------
 
     def rows(self) -> list[dict[str, float | None]]:
         """One dict for each step, with the columns of `to_csv`."""
