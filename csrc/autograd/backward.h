@@ -53,6 +53,7 @@ class Backward {
  private:
   const Value& value(int i) const;
   const TensorSlot* slot(int i) const;  // of the tensor argument i; nullptr for any other
+  Tensor fit(const Tensor& g, const TensorSlot& s) const;  // for the slot's edge
   const TensorSlot& item(int i, size_t j) const;
   bool needs_edge(uint32_t edge) const;
   OpNode& node_;

@@ -216,10 +216,11 @@ void set_grad(const Tensor& t, const Tensor& grad) {
   }
   check(!grad.is(t), "can't assign Variable as its own grad");
   // Format messages only on failure: this runs once per parameter and step.
-  if (grad.dtype() != t.dtype()) {
+  if (std::optional<DType> wanted = grad_dtype(t); wanted && grad.dtype() != *wanted) {
     fail("attempting to assign a gradient with dtype '", name(grad.dtype()),
-         "' to a tensor with dtype '", name(t.dtype()),
-         "'. The gradient must match the tensor's dtype.");
+         "' to a tensor with grad_dtype '", name(*wanted),
+         "'. The gradient must match the tensor's grad_dtype, which is the tensor's dtype unless "
+         "it is set.");
   }
   if (grad.device().type != t.device().type) {
     fail("attempting to assign a gradient located on device with type '",
@@ -233,6 +234,24 @@ void set_grad(const Tensor& t, const Tensor& grad) {
          "'. Please ensure that the gradient and the tensor are the same size");
   }
   make_meta(t.impl()).grad = grad;
+}
+
+std::optional<DType> grad_dtype(const Tensor& t) {
+  const AutogradMeta* m = meta_of(t.impl());
+  if (!m || m->grad_rule == GradDType::Own) return t.dtype();
+  return m->grad_rule == GradDType::Any ? std::nullopt : std::optional(m->grad_dtype);
+}
+
+void set_grad_dtype(const Tensor& t, std::optional<DType> dtype) {
+  check(!dtype || is_inexact(*dtype), "grad_dtype: gradients are floating point or complex, not ",
+        dtype ? name(*dtype) : "");
+  AutogradMeta& m = make_meta(t.impl());
+  if (dtype && m.grad.defined() && m.grad.dtype() != *dtype) {
+    fail("Cannot set grad_dtype to '", name(*dtype), "' because there is already a gradient with ",
+         "dtype '", name(m.grad.dtype()), "'. Clear it (.grad = None) before");
+  }
+  m.grad_rule = !dtype ? GradDType::Any : *dtype == t.dtype() ? GradDType::Own : GradDType::Other;
+  if (dtype) m.grad_dtype = *dtype;
 }
 
 void detach_in_place(const Tensor& t) {
@@ -320,6 +339,13 @@ Tensor fit_gradient(Tensor grad, DimsRef sizes, DType dtype, const Node& from, s
   return grad;
 }
 
+DType dtype_along(const Edge& edge, DType own, DType given) {
+  if (!edge || !edge.node->is_accumulate()) return own;
+  const AutogradMeta* m = static_cast<AccumulateGrad&>(*edge.node).meta();
+  if (!m || m->grad_rule == GradDType::Own) return own;
+  return m->grad_rule == GradDType::Any ? given : m->grad_dtype;
+}
+
 Tensor add_gradients(const Tensor& a, const Tensor& b) {
   return a.flags() & kOverride ? b + a : a + b;
 }
@@ -391,9 +417,16 @@ void AccumulateGrad::unreferenced() {
   Ref<TensorImpl>::adopt(leaf_).reset();  // may destroy the leaf and, with it, this node
 }
 
+const AutogradMeta* AccumulateGrad::meta() const { return leaf_ ? meta_of(leaf_) : nullptr; }
+
 void AccumulateGrad::run_tensor_hooks(std::span<Tensor> grads) {
   AutogradMeta* m = meta_of(leaf_);
-  if (m && m->hook && grads[0].defined()) m->hook->run(grads.first(1), {});
+  if (m && grads[0].defined()) {
+    if (m->grad_rule == GradDType::Other && grads[0].dtype() != m->grad_dtype) {
+      grads[0] = fit_gradient(grads[0], grads[0].sizes(), m->grad_dtype, *this, 0);
+    }
+    if (m->hook) m->hook->run(grads.first(1), {});
+  }
   if (extras) Node::run_tensor_hooks(grads);
 }
 
@@ -405,7 +438,8 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
     std::lock_guard lock(leaf_mutex(leaf_));
     Tensor g = std::move(grads[0]);
     if (!same(g.sizes(), leaf.sizes()) || g.dtype() != leaf.dtype()) {
-      g = fit_gradient(std::move(g), leaf.sizes(), leaf.dtype(), *this, 0);
+      const DType dtype = grad_dtype(leaf).value_or(g.dtype());
+      g = fit_gradient(std::move(g), leaf.sizes(), dtype, *this, 0);
     }
     if (!m.grad.defined()) {
       if (GradMode::enabled() || (g.flags() & kOverride)) m.grad = clone(g);

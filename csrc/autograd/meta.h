@@ -1,12 +1,19 @@
 // Autograd's data of a tensor, and queries on it: requires_grad, grad, grad_fn, is_leaf.
 #pragma once
 
+#include <optional>
+
 #include "autograd/node.h"
 
 namespace taeda {
 
 // How a view was created, for views whose in-place changes cannot be tracked.
 enum class Creation : uint8_t { Plain, OneOfSeveral, InFunction };
+
+// Which dtype a leaf's gradient has: that of the leaf, another one, or whichever comes.
+enum class GradDType : uint8_t { Own, Other, Any };
+
+struct AutogradMeta;
 
 // Adds incoming gradients to a leaf's .grad. The leaf owns this node; the node keeps the leaf alive
 // as long as a graph refers to the node.
@@ -18,6 +25,7 @@ class AccumulateGrad final : public Node {
   void run_tensor_hooks(std::span<Tensor> grads) override;
   bool is_accumulate() const override { return true; }
   Tensor variable() const { return Tensor(Ref<TensorImpl>(leaf_)); }
+  const AutogradMeta* meta() const;
 
   static Ref<Node> of(const Tensor& leaf);
 
@@ -38,6 +46,8 @@ struct AutogradMeta final : AutogradData {
   uint32_t base_changes = 0;  // of a view: the value of the base's `changes` when grad_fn was made
   Creation creation = Creation::Plain;
   bool retains_grad = false;
+  GradDType grad_rule = GradDType::Own;
+  DType grad_dtype = DType::Float32;  // if `grad_rule` is Other
   std::unique_ptr<AccumulateGrad> accumulator;
   std::shared_ptr<Hook> hook;         // on a leaf's gradient, before it is accumulated
   std::shared_ptr<Hook> post_hook;    // after it has been accumulated
@@ -71,10 +81,13 @@ Ref<Node> grad_fn(const Tensor& t);   // recreated for a view whose base was cha
 Edge gradient_edge(const Tensor& t);  // where t's gradient goes; empty if it requires none
 inline bool is_leaf(const Tensor& t) { return !requires_grad(t) || !grad_fn(t); }
 Tensor grad_of(const Tensor& t);
+std::optional<DType> grad_dtype(const Tensor& t);  // of a leaf's gradients; nothing: any
 
 // ---- changes ----
 void set_requires_grad(const Tensor& t, bool on);
 void set_grad(const Tensor& t, const Tensor& grad);
+// Sets the dtype of a leaf's gradients; nothing: any.
+void set_grad_dtype(const Tensor& t, std::optional<DType> dtype);
 void detach_in_place(const Tensor& t);
 void retain_grad(const Tensor& t);
 // Makes `t` the result `nr` of `node`.
@@ -95,6 +108,9 @@ Tensor same_view(const Tensor& other, const TensorImpl* whole, const TensorImpl*
 // Converts `grad` to the shape and dtype (real or complex) of its tensor; `from` and `index` are
 // for the error message.
 Tensor fit_gradient(Tensor grad, DimsRef sizes, DType dtype, const Node& from, size_t index);
+// The dtype that a gradient of the dtype `given` takes along an edge that belongs to a tensor of
+// the dtype `own`.
+DType dtype_along(const Edge& edge, DType own, DType given);
 
 // The sum. A sparse tensor may be added to a dense one, but not the other way round.
 Tensor add_gradients(const Tensor& a, const Tensor& b);

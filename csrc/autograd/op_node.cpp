@@ -257,17 +257,21 @@ bool Backward::needs(int i) const {
 
 bool Backward::needs_item(int i, size_t j) const { return needs_edge(item(i, j).edge); }
 
+Tensor Backward::fit(const Tensor& g, const TensorSlot& s) const {
+  const DType dtype = dtype_along(node_.edges()[s.edge], s.dtype, g.dtype());
+  return fit_gradient(g, s.sizes, dtype, node_, s.edge);
+}
+
 void Backward::set(int i, const Tensor& g) {
   const auto* s = slot(i);
   if (!g.defined() || !s || !s->defined || !needs_edge(s->edge)) return;
   if (g.dtype() == s->dtype && same(g.sizes(), s->sizes)) results_[s->edge] = g;
-  else results_[s->edge] = fit_gradient(g, s->sizes, s->dtype, node_, s->edge);
+  else results_[s->edge] = fit(g, *s);
 }
 
 void Backward::set_item(int i, size_t j, const Tensor& g) {
   const auto& s = item(i, j);
-  if (g.defined() && s.defined && needs_edge(s.edge))
-    results_[s.edge] = fit_gradient(g, s.sizes, s.dtype, node_, s.edge);
+  if (g.defined() && s.defined && needs_edge(s.edge)) results_[s.edge] = fit(g, s);
 }
 
 // ---- ops without a derivative ----

@@ -37,7 +37,9 @@ void FunctionNode::apply(std::span<Tensor> grads, std::span<Tensor> results) {
                      type_name(item), ") as the gradient at position ", i + 1);
     auto k = static_cast<size_t>(e);
     if (!edges_[k]) continue;
-    results[k] = fit_gradient(tensor_of(item), inputs[k].sizes, inputs[k].options.dtype, *this, k);
+    const Tensor& g = tensor_of(item);
+    const DType dtype = dtype_along(edges()[k], inputs[k].options.dtype, g.dtype());
+    results[k] = fit_gradient(g, inputs[k].sizes, dtype, *this, k);
   }
 }
 

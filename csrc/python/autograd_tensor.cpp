@@ -1,6 +1,7 @@
 // The gradient-related part of the Tensor class.
 #include "autograd/engine.h"
 #include "python/autograd.h"
+#include "python/objects.h"
 #include "python/tensor_type.h"
 
 namespace taeda::py {
@@ -43,6 +44,29 @@ int set_grad_attribute(PyObject* self, PyObject* value, void*) {
                          "assigned grad expected to be a Tensor or None but got grad of type ",
                          none ? "" : type_name(value));
         set_grad(tensor_of(self), none ? Tensor() : tensor_of(value));
+        return 0;
+      },
+      -1);
+}
+
+PyObject* get_grad_dtype(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    check(is_leaf(tensor_of(self)), "grad_dtype can only be accessed on leaf tensors.");
+    std::optional<DType> dtype = grad_dtype(tensor_of(self));
+    if (!dtype) Py_RETURN_NONE;
+    return dtype_object(*dtype);
+  });
+}
+
+int set_grad_dtype_attribute(PyObject* self, PyObject* value, void*) {
+  return guarded(
+      [&] {
+        DType dtype{};
+        const bool any = value == Py_None;
+        check(is_leaf(tensor_of(self)), "grad_dtype can only be set on leaf tensors.");
+        check(value && (any || as_dtype(value, &dtype)), "grad_dtype must be a dtype or None, but ",
+              "got ", value ? type_name(value) : "nothing");
+        set_grad_dtype(tensor_of(self), any ? std::nullopt : std::optional(dtype));
         return 0;
       },
       -1);
@@ -164,6 +188,10 @@ PyGetSetDef attributes[] = {
     {"grad", get_grad, set_grad_attribute, "The gradient that backward() has gathered, or None.",
      nullptr},
     {"_grad", get_grad, set_grad_attribute, "The same as `grad`.", nullptr},
+    {"grad_dtype", get_grad_dtype, set_grad_dtype_attribute,
+     "The dtype that gradients of this leaf are converted to: its own, unless it is set to another "
+     "one, or to None for any.",
+     nullptr},
     {"is_leaf", get_is_leaf, nullptr, "True where no recorded operation made this tensor.",
      nullptr},
     {"output_nr", get_output_nr, nullptr, "Which of the results of `grad_fn` this is.", nullptr},

@@ -70,7 +70,7 @@ REASONS: dict[str, str] = {
     r"torch\.utils\.(data|hooks|tensorboard)\..+|torch\.serialization\..+|torch\.nn\.attention\.bias\..+": "Not done yet",
     r"torch\.(autograd|optim|functional|func)(\.\w+)+": "Not done yet",
     r"torch\.(chalf|hash_tensor|legacy_contiguous_format|thread_safe_generator)": "Not done yet",
-    r"torch\.Tensor\.(chalf|grad_dtype|index)": "Not done yet",
+    r"torch\.Tensor\.(chalf|index)": "Not done yet",
 }
 
 

@@ -211,6 +211,7 @@ class Tensor:
     @property
     def _base(self) -> Tensor | None: ...
     _grad: Tensor | None
+    grad_dtype: _dtype | None
     _backward_hooks: Any
     _post_accumulate_grad_hooks: Any
 
