@@ -194,6 +194,26 @@ def test_addr_and_vander() -> None:
     assert taeda.autograd.gradcheck(lambda v: taeda.vander(v, 4), (x,))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int64", "bool"])
+@pytest.mark.parametrize("of_vectors", ["float32", "complex64", "int64", "bool"])
+def test_addr_of_mixed_dtypes(dtype: str, of_vectors: str) -> None:
+    """The result has the common dtype, whatever the factors are; some do not go with it."""
+    torch = pytest.importorskip("torch")
+
+    def outcome(library, alpha, beta):
+        m = library.full((2, 2), 3, dtype=getattr(library, dtype))
+        v = library.ones(2, dtype=getattr(library, of_vectors))
+        try:
+            result = library.addr(m, v, v, alpha=alpha, beta=beta)
+        except RuntimeError:
+            return None
+        return str(result.dtype).split(".")[1], result.tolist()
+
+    for alpha in (1j, 2.5, 2, True):
+        for beta in (1, 1j, 0.5, 0, False):
+            assert outcome(taeda, alpha, beta) == outcome(torch, alpha, beta), (alpha, beta)
+
+
 @pytest.mark.parametrize(
     ("a", "b"),
     [

@@ -1,6 +1,7 @@
 // Matrix products: mm, bmm, matmul and their fused forms with a sum (addmm, baddbmm, linear).
 #include "autograd/backward.h"
 #include "ops/core/half.h"
+#include "ops/core/promotion.h"
 #include "ops/linalg/product.h"
 
 namespace taeda {
@@ -132,12 +133,6 @@ Tensor scaled_sum(const Tensor& self, const Tensor& product, Scalar beta, Scalar
   return (beta.equals(1) ? self : self * Tensor(beta)) + p;
 }
 
-void check_scalars(const char* what, const Tensor& self, Scalar beta, Scalar alpha) {
-  check(is_inexact(self.dtype()) || (beta.is_integral() && alpha.is_integral()),
-        "For integral input tensors, argument alpha and beta must not be a floating point number: ",
-        what, "()");
-}
-
 Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar beta,
              Scalar alpha) {
   check_product("addmm", mat1, mat2);
@@ -184,18 +179,32 @@ Tensor addmv(const Tensor& self, const Tensor& mat, const Tensor& vec, Scalar be
   Tensor p = op<"mv">(mat, vec);
   return scaled_sum(expand(self, p.sizes()), p, beta, alpha);
 }
+
+// `factor` as a number that does not change the dtype of a result; `which` it is, for messages.
+Scalar fitting(const char* which, Scalar factor, DType result) {
+  check(!factor.is_bool() || result == DType::Bool, "addr(): Boolean ", which,
+        " only supported for Boolean results.");
+  check(is_inexact(result) || factor.is_integral(), "addr(): For integral input tensors, argument ",
+        which, " must not be a floating point number.");
+  // Refuses an imaginary part.
+  return factor.is_complex() && !is_complex(result) ? Scalar(factor.to_double()) : factor;
+}
+
 Tensor addr(const Tensor& self, const Tensor& vec1, const Tensor& vec2, Scalar beta, Scalar alpha) {
   check(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D argument vec1 and vec2, but got ",
         vec1.dim(), "-D and ", vec2.dim(), "-D");
-  check_scalars("addr", self, beta, alpha);
-  if (self.dtype() == DType::Bool && vec1.dtype() == DType::Bool && vec2.dtype() == DType::Bool) {
+  Promotion all;
+  for (const Tensor& t : {self, vec1, vec2}) all.add(t);
+  const DType dtype = all.result();
+  beta = fitting("beta", beta, dtype);
+  alpha = fitting("alpha", alpha, dtype);
+  if (dtype == DType::Bool) {
     Tensor p = unsqueeze(vec1, 1) & unsqueeze(vec2, 0) & Tensor(Scalar(alpha.to<bool>()));
     return (self & Tensor(Scalar(beta.to<bool>()))) | p;
   }
-  const Tensor column = unsqueeze(vec1, 1), row = unsqueeze(vec2, 0);
-  const Tensor start = expand(self, Dims{vec1.numel(), vec2.numel()});
-  if (!beta.equals(0) && is_inexact(self.dtype()) && self.dtype() == vec1.dtype() &&
-      self.dtype() == vec2.dtype()) {
+  const Tensor column = unsqueeze(to(vec1, dtype), 1), row = unsqueeze(to(vec2, dtype), 0);
+  const Tensor start = expand(to(self, dtype), Dims{vec1.numel(), vec2.numel()});
+  if (!beta.equals(0) && is_inexact(dtype)) {
     if (beta.equals(1)) return op<"addcmul">(start, column, row, alpha);
     return op<"add">(times(column, alpha) * row, start, beta);
   }
