@@ -96,7 +96,8 @@ void translate_exception(std::string_view function) noexcept {
 const char* type_name(PyObject* o) {
   const char* full = Py_TYPE(o)->tp_name;
   const char* dot = std::strrchr(full, '.');
-  return dot ? dot + 1 : full;
+  // PyTorch's types have the names of ours.
+  return dot && std::strncmp(full, "torch.", 6) != 0 ? dot + 1 : full;
 }
 
 std::string to_string(PyObject* text) {

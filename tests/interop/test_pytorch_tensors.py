@@ -36,6 +36,17 @@ def test_functions_of_pytorch_refuse_our_tensors(call):
     assert (taeda.ones(2) + 1).tolist() == [2, 2]
 
 
+def test_messages_say_whose_objects_were_given():
+    """They have the names of ours."""
+    for call, words in (
+        (lambda: taeda.ones(2, dtype=torch.float32), "must be taeda.dtype, not torch.dtype"),
+        (lambda: taeda.ones(2, device=torch.device("cpu")), "not torch.device"),
+        (lambda: taeda.optim.SGD([torch.ones(1)], lr=1), "one of the params is torch.Tensor"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            call()
+
+
 def test_tensors_of_pytorch_convert():
     theirs = torch.arange(6.0).view(2, 3).t()
     copy, shared = taeda.tensor(theirs), taeda.as_tensor(theirs)

@@ -42,9 +42,11 @@ def split_names(optimizer: Any, entries: list[Any]) -> tuple[list[Any], list[str
     params = [entry[1] for entry in entries] if any(pairs) else entries
     for param in params:
         if not isinstance(param, taeda.Tensor):
+            kind = type(param)
+            library = "torch." if kind.__module__.startswith("torch") else ""  # a homonym
             raise TypeError(
                 f"{type(optimizer).__name__}: can only optimize Tensors, but one of the params "
-                f"is {type(param).__name__}"
+                f"is {library}{kind.__name__}"
             )
     return params, [entry[0] for entry in entries] if any(pairs) else None
 
