@@ -239,6 +239,35 @@ def test_gradients_that_another_loop_has_left():
             idle.step()
 
 
+def test_networks_that_train_in_turns():
+    """The generator's loss adds to gradients that the other network's step has used."""
+    taeda.manual_seed(0)
+    makes, judges, z = nn.Linear(3, 4), nn.Linear(4, 1), taeda.randn(5, 3)
+    first = taeda.optim.SGD(judges.parameters(), lr=0.01)
+    second = taeda.optim.SGD(makes.parameters(), lr=0.01)
+
+    def train(rounds, clear=True):
+        for _ in range(rounds):
+            if clear:
+                first.zero_grad()
+            judges(makes(z).detach()).mean().backward()
+            first.step()
+            second.zero_grad()
+            judges(makes(z)).mean().backward()
+            second.step()
+
+    with taeda.strict() as switch:
+        train(100)
+        with pytest.raises(TrainingMistake, match="a sum with one that a step has used"):
+            train(1, clear=False)
+        train(100)
+        (session,) = switch._sessions
+        slow, look = [], session.before_backward
+        session.before_backward = lambda *args: slow.append(args) or look(*args)
+        train(100)
+        assert len(slow) < 50  # of 200: most passes need the quick checks alone
+
+
 def test_a_functional_model_and_an_optimizer_share_a_loss():
     factory = taeda.functional.factory(nn.Linear(4, 2))
     sgd = taeda.functional.optimizer(taeda.optim.SGD, lr=0.1)

@@ -111,19 +111,19 @@ class record:
     def _watching(self) -> _hooks.Around:
         """What runs in each step: closures, which are quicker than methods."""
         end_of_step = self._log.step
-        following = 0  # when, by the clock, a step is to be measured in full
+        full, following = True, 0  # whether this step is measured in full; when to ask again
 
         def quick(step: Callable[..., Any]) -> Callable[..., Any]:
             def recorded(closure: Any = None) -> Any:
-                nonlocal following
-                if self._full:
+                nonlocal full, following
+                if full:
                     self._measure_before()
                     result = step() if closure is None else step(closure)
                     self._measure_after()
                 else:
                     result = step() if closure is None else step(closure)
                 if end_of_step(following):
-                    following = self._next_full()
+                    full, following = self._next_full()
                 return result
 
             return recorded
@@ -139,18 +139,17 @@ class record:
 
         return around
 
-    def _next_full(self) -> int:
-        """Choose whether the next step is measured in full; when, by the clock, to ask again."""
-        steps = len(self.losses)
+    def _next_full(self) -> tuple[bool, int]:
+        """Whether the next step is measured in full, and when, by the clock, to ask again."""
+        steps, following = len(self.losses), 0
         if self.every is not None:
-            self._measure_in_full(not steps % self.every)
-        elif self._full and steps >= ALWAYS:
-            following = self._ends[-1] + SHARE * self._cost
-            self._measure_in_full(False)
-            return following
+            full = not steps % self.every
         else:
-            self._measure_in_full(True)
-        return 0
+            full = not self._full or steps < ALWAYS
+            if not full:
+                following = self._ends[-1] + SHARE * self._cost
+        self._measure_in_full(full)
+        return full, following
 
     def before_backward(self, loss: Any, plain: bool) -> None:
         """Look at the units of a step that is measured in full."""

@@ -138,19 +138,37 @@ class Session:
             patience = session.patience
             if patience and gradient is retain_graph is inputs is None and not create_graph:
                 session.patience = patience - 1
+                left: Watch | None = None  # one whose last step's gradient is still there
                 for watch in session.busy:
-                    if watch.odd or watch.sentinel.grad is not None:
+                    grad = watch.sentinel.grad
+                    if grad is None:
+                        if watch.odd:
+                            watch.counted(1, False)
+                    elif left or grad is not watch.last or grad._version != watch.version:
                         break
+                    else:
+                        left = watch
                 else:
                     try:
                         quiet = isfinite(loss.item())
                     except (RuntimeError, TypeError, ValueError):  # several numbers
                         quiet = False
                     if quiet:
-                        return run(loss)
+                        result = run(loss)
+                        if left:
+                            session.passed(left)
+                        return result
             return told(loss, gradient, retain_graph, create_graph, inputs)
 
         return strict_backward
+
+    def passed(self, watch: Watch) -> None:
+        """A pass has run with a gradient that the optimizer's last step has used."""
+        grad = watch.sentinel.grad
+        if grad is not watch.last or grad._version != watch.version:
+            watch.counted(watch.backwards + 1, True)
+        elif watch.left_alone(grad):
+            self.busy.remove(watch)
 
     def before_backward(self, loss: Any, plain: bool) -> Callable[[], None] | None:
         """Look at the loss and at gradients that are still there."""
