@@ -1,22 +1,38 @@
-"""What processes of a group do together, where there is one: its result is what it gives.
+"""What the processes of a group do together: all of them call the same function, in the same order.
 
-Where ``async_op`` is set a `Work` is returned, which has ended, and otherwise None.
+Where ``async_op`` is set a `Work` is returned, whose ``wait`` waits for the end, and otherwise
+None. Tensors are read and written in place, also where they are not contiguous. A process that is
+gone, or does not come within the group's timeout, makes an operation raise `DistBackendError` in
+all others, whose message names it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import Any
 
+import taeda
 from taeda import Tensor
-from taeda.futures import Future
 
-from ._group import _is_outside
-from ._types import ReduceOp, _RedOpType
+from ._arguments import (
+    Op,
+    check,
+    check_list,
+    check_op,
+    check_same,
+    flat_of,
+    parts_of,
+    root_of,
+    split_of,
+    supports_complex,
+    write_back,
+)
+from ._group import _inside
+from ._types import ReduceOp
+from ._work import Work
 
 __all__ = [
-    "Work",
     "all_gather",
     "all_gather_coalesced",
     "all_gather_into_tensor",
@@ -37,136 +53,54 @@ __all__ = [
     "supports_complex",
 ]
 
-Op: TypeAlias = "_RedOpType | ReduceOp"
-_BITS = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
-
-
-class Work:
-    """An operation of a group, which has ended."""
-
-    def __init__(self, result: list[Tensor] | None = None) -> None:
-        self._result = [] if result is None else result
-
-    def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait for the end: True."""
-        return True
-
-    def synchronize(self) -> None:
-        """Wait for the end."""
-
-    def is_completed(self) -> bool:
-        """Whether it has ended: yes."""
-        return True
-
-    def is_success(self) -> bool:
-        """Whether nothing went wrong: yes."""
-        return True
-
-    def exception(self) -> None:
-        """The error that ended it: none."""
-
-    def result(self) -> list[Tensor]:
-        """The tensors that it has written."""
-        return self._result
-
-    def get_future(self) -> Future[list[Tensor]]:
-        """A future with the result."""
-        future: Future[list[Tensor]] = Future()
-        future.set_result(self._result)
-        return future
-
-
-def _done(async_op: bool, *written: Tensor) -> Work | None:
-    return Work(list(written)) if async_op else None
-
-
-def _check(value: Any, name: str) -> None:
-    if not isinstance(value, Tensor):
-        raise TypeError(
-            f"Invalid function argument. Expected parameter `{name}` of type Tensor, got "
-            f"{type(value).__name__}"
-        )
-
-
-def _check_list(values: Any, name: str, function: str) -> None:
-    if not isinstance(values, (list, tuple)) or not all(isinstance(v, Tensor) for v in values):
-        raise TypeError(
-            f"Invalid function argument. Expected parameter `{name}` of type List[Tensor]"
-        )
-    if len(values) != 1:
-        raise RuntimeError(
-            f"{function}: {name} must have one tensor for each process of the group, which is 1, "
-            f"got {len(values)}"
-        )
-
-
-def _check_root(function: str, rank: int | None, group_rank: int | None) -> None:
-    if rank is not None and group_rank is not None:
-        raise ValueError(f"{function}: a rank is given twice, in the group and among all processes")
-    root = rank if rank is not None else group_rank
-    if root not in (None, 0):
-        raise RuntimeError(f"{function}: invalid root rank: {root}")
-
-
-def _check_op(function: str, op: Op, *tensors: Tensor) -> None:
-    for t in tensors:
-        if t.is_complex() and not supports_complex(op):
-            raise ValueError(f"{function} does not support {op} on complex tensors")
-        if op in _BITS and (t.is_floating_point() or t.is_complex()):
-            raise RuntimeError(f"Cannot use {op} with non-integral dtype")
-
-
-def _write(function: str, output: Tensor, input: Tensor) -> Tensor:
-    if output.dtype != input.dtype:
-        raise ValueError(
-            f"Invalid usage of tensors with different dtypes: {output.dtype} and {input.dtype}"
-        )
-    if output.numel() != input.numel():
-        raise RuntimeError(
-            f"{function}: invalid tensor size (expected {tuple(input.shape)}, got "
-            f"{tuple(output.shape)})"
-        )
-    if output is not input:
-        output.detach().copy_(input.detach().reshape(output.shape))
-    return output
-
-
-def supports_complex(reduceOp: Op) -> bool:
-    """Whether complex numbers can be combined so."""
-    return reduceOp not in (ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PRODUCT, *_BITS)
-
 
 def all_reduce(
     tensor: Tensor, op: Op = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Combine a tensor of each process in all of them: it stays as it is.
+    """Combine a tensor of each process in all of them.
 
     Args:
-        tensor: read and written.
+        tensor: read and written; of the same shape and dtype in all processes.
         op: how to combine.
         group: the processes, all by default.
         async_op: return a `Work`.
 
     Raises:
         ValueError: there is no group; or complex numbers cannot be combined so.
+        DistBackendError: another process is gone, or did not come in time.
     """
-    _check(tensor, "tensor")
-    if _is_outside(group):
+    check(tensor, "tensor")
+    given = _inside(group)
+    if given is None:
         return None
-    _check_op("all_reduce", op, tensor)
-    return _done(async_op, tensor)
+    check_op("all_reduce", op, tensor)
+
+    def body(channel: Any) -> None:
+        flat = flat_of(tensor)
+        channel.all_reduce(flat, op)
+        write_back(tensor, flat)
+
+    return given._collective("all_reduce", body, [tensor], async_op)
 
 
 def all_reduce_coalesced(
     tensors: list[Tensor], op: Op = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """`all_reduce` of several tensors."""
+    """`all_reduce` of several tensors of one dtype, which are sent together."""
     for tensor in tensors:
-        _check(tensor, "tensor")
-    if _is_outside(group):
+        check(tensor, "tensor")
+    given = _inside(group)
+    if given is None:
         return None
-    _check_op("all_reduce", op, *tensors)
-    return _done(async_op, *tensors)
+    check_op("all_reduce", op, *tensors)
+
+    def body(channel: Any) -> None:
+        flat = taeda.cat([flat_of(tensor) for tensor in tensors])
+        channel.all_reduce(flat, op)
+        for tensor, part in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
+            write_back(tensor, part)
+
+    return given._collective("all_reduce_coalesced", body, list(tensors), async_op)
 
 
 def reduce(
@@ -177,13 +111,23 @@ def reduce(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Combine a tensor of each process in one of them, ``dst``: it stays as it is."""
-    _check(tensor, "tensor")
-    if _is_outside(group):
+    """Combine a tensor of each process in one of them, ``dst``; others keep theirs or lose it."""
+    check(tensor, "tensor")
+    given = _inside(group)
+    if given is None:
         return None
-    _check_root("reduce", dst, group_dst)
-    _check_op("reduce", op, tensor)
-    return _done(async_op, tensor)
+    root = root_of("reduce", given, dst, group_dst, False)
+    check_op("reduce", op, tensor)
+
+    def body(channel: Any) -> None:
+        flat = flat_of(tensor)
+        if channel.rank != root:
+            flat = flat.clone()
+        channel.reduce(flat, root, op)
+        if channel.rank == root:
+            write_back(tensor, flat)
+
+    return given._collective("reduce", body, [tensor], async_op)
 
 
 def broadcast(
@@ -193,23 +137,47 @@ def broadcast(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Send a tensor of one process, ``src``, to all: it stays as it is."""
-    _check(tensor, "tensor")
-    if _is_outside(group):
+    """Send a tensor of one process, ``src``, to all."""
+    check(tensor, "tensor")
+    given = _inside(group)
+    if given is None:
         return None
-    _check_root("broadcast", src, group_src)
-    return _done(async_op, tensor)
+    root = root_of("broadcast", given, src, group_src, False)
+
+    def body(channel: Any) -> None:
+        flat = flat_of(tensor)
+        channel.broadcast(flat, root)
+        write_back(tensor, flat)
+
+    return given._collective("broadcast", body, [tensor], async_op)
 
 
 def all_gather(
     tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Gather a tensor of each process in all of them: it is copied to ``tensor_list[0]``."""
-    _check(tensor, "tensor")
-    if _is_outside(group):
+    """Gather a tensor of each process in all of them, in the order of ranks.
+
+    Args:
+        tensor_list: one tensor for each process, to be written.
+        tensor: that of this process.
+        group: the processes, all by default.
+        async_op: return a `Work`.
+    """
+    check(tensor, "tensor")
+    given = _inside(group)
+    if given is None:
         return None
-    _check_list(tensor_list, "tensor_list", "all_gather")
-    return _done(async_op, _write("all_gather", tensor_list[0], tensor))
+    check_list(tensor_list, "tensor_list", "all_gather", given.size())
+    for output in tensor_list:
+        check_same("all_gather", output, tensor)
+
+    def body(channel: Any) -> None:
+        flats = [flat_of(output) for output in tensor_list]
+        channel.all_gather(flats, flat_of(tensor))
+        for output, flat in zip(tensor_list, flats, strict=True):
+            write_back(output, flat)
+
+    return given._collective("all_gather", body, list(tensor_list), async_op)
 
 
 def all_gather_coalesced(
@@ -218,25 +186,47 @@ def all_gather_coalesced(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """`all_gather` of several tensors: ``output_tensor_lists[0]`` gets them."""
-    if _is_outside(group):
+    """`all_gather` of several tensors: ``output_tensor_lists[i]`` gets those of process ``i``."""
+    given = _inside(group)
+    if given is None:
         return None
-    if len(output_tensor_lists) != 1 or len(output_tensor_lists[0]) != len(input_tensor_list):
-        raise ValueError("all_gather_coalesced: expected one list of as many tensors")
-    for output, input in zip(output_tensor_lists[0], input_tensor_list, strict=True):
-        _write("all_gather_coalesced", output, input)
-    return _done(async_op, *output_tensor_lists[0])
+    if len(output_tensor_lists) != given.size() or any(
+        len(outputs) != len(input_tensor_list) for outputs in output_tensor_lists
+    ):
+        raise ValueError(
+            "all_gather_coalesced: expected a list of as many tensors for each process"
+        )
+    works = [
+        all_gather([outputs[i] for outputs in output_tensor_lists], input, group, async_op)
+        for i, input in enumerate(input_tensor_list)
+    ]
+    return works[-1] if works else None
 
 
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
 ) -> Work | None:
-    """Gather a tensor of each process into one, in all of them: it is copied."""
-    _check(output_tensor, "output_tensor")
-    _check(input_tensor, "input_tensor")
-    if _is_outside(group):
+    """Gather a tensor of each process into one, in all of them.
+
+    Args:
+        output_tensor: written; as many times larger than the other as there are processes.
+        input_tensor: that of this process.
+        group: the processes, all by default.
+        async_op: return a `Work`.
+    """
+    check(output_tensor, "output_tensor")
+    check(input_tensor, "input_tensor")
+    given = _inside(group)
+    if given is None:
         return None
-    return _done(async_op, _write("all_gather_into_tensor", output_tensor, input_tensor))
+    check_same("all_gather_into_tensor", output_tensor, input_tensor, given.size())
+
+    def body(channel: Any) -> None:
+        flat = flat_of(output_tensor)
+        channel.all_gather(parts_of(flat, channel.size), flat_of(input_tensor))
+        write_back(output_tensor, flat)
+
+    return given._collective("all_gather_into_tensor", body, [output_tensor], async_op)
 
 
 def all_gather_single(
@@ -254,15 +244,28 @@ def gather(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Gather a tensor of each process in one, ``dst``: it is copied to ``gather_list[0]``."""
-    _check(tensor, "tensor")
-    if _is_outside(group):
+    """Gather a tensor of each process in one, ``dst``, whose ``gather_list`` gets them."""
+    check(tensor, "tensor")
+    given = _inside(group)
+    if given is None:
         return None
-    _check_root("gather", dst, group_dst)
-    if not gather_list:
-        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-    _check_list(gather_list, "gather_list", "gather")
-    return _done(async_op, _write("gather", gather_list[0], tensor))
+    root = root_of("gather", given, dst, group_dst, True)
+    if given.rank() == root:
+        if not gather_list:
+            raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+        check_list(gather_list, "gather_list", "gather", given.size())
+        for output in gather_list:
+            check_same("gather", output, tensor)
+    elif gather_list:
+        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+
+    def body(channel: Any) -> None:
+        flats = [flat_of(output) for output in gather_list or []]
+        channel.gather(flat_of(tensor), flats, root)
+        for output, flat in zip(gather_list or [], flats, strict=True):
+            write_back(output, flat)
+
+    return given._collective("gather", body, list(gather_list or [tensor]), async_op)
 
 
 def scatter(
@@ -273,15 +276,27 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:
-    """Send each process a tensor of ``src``'s list: ``scatter_list[0]`` is copied to ``tensor``."""
-    _check(tensor, "tensor")
-    if _is_outside(group):
+    """Send each process a tensor of ``src``'s list, which is written to ``tensor``."""
+    check(tensor, "tensor")
+    given = _inside(group)
+    if given is None:
         return None
-    _check_root("scatter", src, group_src)
-    if not scatter_list:
-        raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
-    _check_list(scatter_list, "scatter_list", "scatter")
-    return _done(async_op, _write("scatter", tensor, scatter_list[0]))
+    root = root_of("scatter", given, src, group_src, True)
+    if given.rank() == root:
+        if not scatter_list:
+            raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
+        check_list(scatter_list, "scatter_list", "scatter", given.size())
+        for input in scatter_list:
+            check_same("scatter", tensor, input)
+    elif scatter_list:
+        raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+
+    def body(channel: Any) -> None:
+        flat = flat_of(tensor)
+        channel.scatter(flat, [flat_of(input) for input in scatter_list or []], root)
+        write_back(tensor, flat)
+
+    return given._collective("scatter", body, [tensor], async_op)
 
 
 def reduce_scatter(
@@ -291,13 +306,21 @@ def reduce_scatter(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Combine lists of tensors, and give each process one: ``input_list[0]`` is copied."""
-    _check(output, "output")
-    if _is_outside(group):
+    """Combine lists of tensors of all processes; process ``i`` gets what becomes of their i-th."""
+    check(output, "output")
+    given = _inside(group)
+    if given is None:
         return None
-    _check_list(input_list, "input_list", "reduce_scatter")
-    _check_op("reduce_scatter", op, *input_list)
-    return _done(async_op, _write("reduce_scatter", output, input_list[0]))
+    check_list(input_list, "input_list", "reduce_scatter", given.size())
+    check_op("reduce_scatter", op, *input_list)
+    check_same("reduce_scatter", output, input_list[given.rank()])
+
+    def body(channel: Any) -> None:
+        flat = flat_of(output)
+        channel.reduce_scatter(flat, [flat_of(input) for input in input_list], op)
+        write_back(output, flat)
+
+    return given._collective("reduce_scatter", body, [output], async_op)
 
 
 def reduce_scatter_tensor(
@@ -307,13 +330,29 @@ def reduce_scatter_tensor(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Combine tensors, and give each process a part: ``input`` is copied to ``output``."""
-    _check(output, "output")
-    _check(input, "input")
-    if _is_outside(group):
+    """Combine tensors of all processes, and give each process a part.
+
+    Args:
+        output: written: the part of this process.
+        input: as many times larger as there are processes; it is left as it is.
+        op: how to combine.
+        group: the processes, all by default.
+        async_op: return a `Work`.
+    """
+    check(output, "output")
+    check(input, "input")
+    given = _inside(group)
+    if given is None:
         return None
-    _check_op("reduce_scatter_tensor", op, input)
-    return _done(async_op, _write("reduce_scatter_tensor", output, input))
+    check_op("reduce_scatter_tensor", op, input)
+    check_same("reduce_scatter_tensor", input, output, given.size())
+
+    def body(channel: Any) -> None:
+        flat = flat_of(output)
+        channel.reduce_scatter(flat, parts_of(flat_of(input), channel.size), op)
+        write_back(output, flat)
+
+    return given._collective("reduce_scatter_tensor", body, [output], async_op)
 
 
 def reduce_scatter_single(
@@ -333,12 +372,29 @@ def all_to_all(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send a tensor of a list to each process: that of the second list is copied to the first."""
-    if _is_outside(group):
+    """Send the i-th tensor of a list to process ``i``, and receive one of each process.
+
+    Args:
+        output_tensor_list: written, in the order of ranks.
+        input_tensor_list: what is sent; sizes may differ, as long as both sides expect the same.
+        group: the processes, all by default.
+        async_op: return a `Work`.
+    """
+    given = _inside(group)
+    if given is None:
         return None
-    _check_list(output_tensor_list, "output_tensor_list", "all_to_all")
-    _check_list(input_tensor_list, "input_tensor_list", "all_to_all")
-    return _done(async_op, _write("all_to_all", output_tensor_list[0], input_tensor_list[0]))
+    check_list(output_tensor_list, "output_tensor_list", "all_to_all", given.size())
+    check_list(input_tensor_list, "input_tensor_list", "all_to_all", given.size())
+    mine = given.rank()
+    check_same("all_to_all", output_tensor_list[mine], input_tensor_list[mine])
+
+    def body(channel: Any) -> None:
+        flats = [flat_of(output) for output in output_tensor_list]
+        channel.all_to_all(flats, [flat_of(input) for input in input_tensor_list])
+        for output, flat in zip(output_tensor_list, flats, strict=True):
+            write_back(output, flat)
+
+    return given._collective("all_to_all", body, list(output_tensor_list), async_op)
 
 
 def all_to_all_single(
@@ -349,15 +405,33 @@ def all_to_all_single(
     group: Any = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send a part of a tensor to each process: ``input`` is copied to ``output``."""
-    _check(output, "output")
-    _check(input, "input")
-    if _is_outside(group):
+    """Send a part of a tensor to each process, and receive one of each.
+
+    Args:
+        output: written; parts lie along its first dimension, in the order of ranks.
+        input: what is sent.
+        output_split_sizes: the sizes of the parts along that dimension; equal by default.
+        input_split_sizes: likewise.
+        group: the processes, all by default.
+        async_op: return a `Work`.
+    """
+    check(output, "output")
+    check(input, "input")
+    given = _inside(group)
+    if given is None:
         return None
-    for sizes, tensor in ((output_split_sizes, output), (input_split_sizes, input)):
-        if sizes and (len(sizes) != 1 or sizes[0] != tensor.size(0)):
-            raise RuntimeError("Split sizes doesn't match total dim 0 size")
-    return _done(async_op, _write("all_to_all_single", output, input))
+    count = given.size()
+    mine = given.rank()
+    outputs = split_of(output, output_split_sizes, count)
+    check_same("all_to_all_single", outputs[mine], split_of(input, input_split_sizes, count)[mine])
+
+    def body(channel: Any) -> None:
+        flat = flat_of(output)
+        sizes = [part.numel() for part in outputs]
+        channel.all_to_all(flat.split(sizes), split_of(input, input_split_sizes, count))
+        write_back(output, flat)
+
+    return given._collective("all_to_all_single", body, [output], async_op)
 
 
 def barrier(
@@ -366,12 +440,39 @@ def barrier(
     device_ids: list[int] | None = None,
     timeout: timedelta | None = None,
 ) -> Work | None:
-    """Wait for all processes: there is nobody else."""
-    return None if _is_outside(group) else _done(async_op)
+    """Wait for all processes.
+
+    Args:
+        group: the processes, all by default.
+        async_op: return a `Work`.
+        device_ids: None, as there are no GPUs.
+        timeout: how long to wait; as long as the group's operations may take by default.
+    """
+    given = _inside(group)
+    if given is None:
+        return None
+    if device_ids is not None:
+        raise RuntimeError(
+            f"Function argument device_ids not supported for the selected backend {given.name()}"
+        )
+    return given._collective("barrier", lambda channel: channel.barrier(), [], async_op, timeout)
 
 
 def monitored_barrier(
     group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
 ) -> None:
-    """`barrier`, which would say who is late."""
-    _is_outside(group)
+    """`barrier` that says who did not come.
+
+    Args:
+        group: the processes, all by default.
+        timeout: how long to wait; as long as the group's operations may take by default.
+        wait_all_ranks: whether to name all who did not come; they are in any case.
+
+    Raises:
+        DistBackendError: somebody did not come in time.
+    """
+    given = _inside(group)
+    if given is not None:
+        given._collective(
+            "monitored_barrier", lambda channel: channel.barrier(), [], False, timeout
+        )

@@ -1,63 +1,20 @@
-"""The group of processes: it has one member, this process."""
+"""The groups of this process: making them, taking them apart, and asking about them."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections import Counter
 from datetime import timedelta
-from typing import Any, NoReturn
-from urllib.parse import parse_qs, urlsplit
+from typing import Any
 
 import taeda
 
-from ._stores import FileStore, HashStore, PrefixStore, Store
+from ._errors import DistStoreError
+from ._process_group import ProcessGroup, default_pg_timeout
+from ._rendezvous import from_launcher, meet
+from ._stores import HashStore, PrefixStore, Store
 from ._types import Backend, BackendConfig, DebugLevel
-
-default_pg_timeout = timedelta(seconds=1800)
-
-
-class ProcessGroup:
-    """A group of processes of which this one is the only member. `new_group` makes them.
-
-    Args:
-        backend: what the group was asked to communicate by.
-        store: where members would find each other.
-        name: the group's name.
-        description: what it is for.
-    """
-
-    def __init__(self, backend: str, store: Store, name: str, description: str = "") -> None:
-        self._backend = Backend(backend)
-        self._store = store
-        self.group_name = name
-        self.group_desc = description or "undefined"
-        self.bound_device_id: Any = None
-
-    def rank(self) -> int:
-        """The number of this process in the group: 0."""
-        return 0
-
-    def size(self) -> int:
-        """How many processes there are: 1."""
-        return 1
-
-    def name(self) -> str:
-        """The name of the means of communication."""
-        return str(self._backend)
-
-    def get_group_store(self) -> Store:
-        """The group's part of the store."""
-        return self._store
-
-    def set_timeout(self, timeout: timedelta) -> None:
-        """Say how long to wait for other processes; there are none."""
-
-    def abort(self) -> None:
-        """Give up what is under way: nothing is."""
-
-    def shutdown(self) -> None:
-        """End the group's connections; there are none."""
 
 
 class GroupMember:
@@ -79,16 +36,49 @@ class group(metaclass=_WorldType):
 
 
 _groups: list[ProcessGroup] = []
-_handlers: dict[str, Callable[..., Iterator[tuple[Store, int, int]]]] = {}
 _count = 0
+_local_counts: Counter[str] = Counter()
 
 
-def _add(backend: str, store: Store, description: str = "") -> ProcessGroup:
+def _add(
+    backend: str,
+    store: Store,
+    ranks: list[int],
+    rank: int,
+    description: str,
+    timeout: timedelta | None,
+    name: str | None = None,
+) -> ProcessGroup | None:
+    """Make a group, in those of its members that this process is."""
     global _count
-    made = ProcessGroup(backend, PrefixStore(str(_count), store), str(_count), description)
-    _count += 1
+    if name is None:
+        name = str(_count)
+        _count += 1
+    communicator = _communicator(ranks, name) if _by_mpi(backend) else None
+    if rank not in ranks:
+        return None
+    made = ProcessGroup(
+        backend, PrefixStore(name, store), ranks, rank, name, description,
+        timeout or default_pg_timeout, communicator,
+    )  # fmt: skip
     _groups.append(made)
     return made
+
+
+def _by_mpi(backend: str) -> bool:
+    return Backend.MPI in BackendConfig(backend).device_backend_map.values()
+
+
+def _communicator(ranks: list[int], name: str) -> Any:
+    """The ``MPI.Comm`` of some processes; their members alone must call this."""
+    from ._mpi import module
+
+    world = module().COMM_WORLD
+    if len(ranks) == 1 or world.Get_rank() not in ranks:
+        return None
+    members = world.Get_group().Incl(ranks)
+    # The tag tells apart groups that are being made at the same time.
+    return world.Create_group(members, sum(name.encode()) % 1000)
 
 
 def is_initialized() -> bool:
@@ -105,16 +95,12 @@ def _world() -> ProcessGroup:
     return GroupMember.WORLD
 
 
-def _is_outside(given: Any) -> bool:
-    """Whether this process is not in a group; ValueError where there are no groups."""
-    if given is None:
-        _world()
-        return False
+def _inside(given: Any) -> ProcessGroup | None:
+    """A group, all processes by default; None, with a warning, where this process is not in it."""
     if given == GroupMember.NON_GROUP_MEMBER:
         warnings.warn("Running a collective in a group that this process is not in", stacklevel=4)
-        return True
-    _known(given)
-    return False
+        return None
+    return _known(given)
 
 
 def _known(given: Any) -> ProcessGroup:
@@ -123,66 +109,6 @@ def _known(given: Any) -> ProcessGroup:
     if given not in _groups:
         raise ValueError("The given group does not exist")
     return given
-
-
-def _refuse(size: int) -> NoReturn:
-    raise RuntimeError(
-        f"init_process_group: a group of {size} processes was asked for; taeda's have one, so "
-        "start one process (WORLD_SIZE=1)"
-    )
-
-
-def _from_environment(name: str) -> str:
-    value = os.environ.get(name)
-    if value is None:
-        raise ValueError(
-            "Error initializing torch.distributed using env:// rendezvous: environment variable "
-            f"{name} expected, but not set"
-        )
-    return value
-
-
-def _meet(url: str, rank: int, size: int) -> tuple[int, int, Store]:
-    """The rank, the number of processes and the store that an address says."""
-    parts = urlsplit(url)
-    query = {key: values[0] for key, values in parse_qs(parts.query).items()}
-    rank = int(query.get("rank", rank))
-    size = int(query.get("world_size", size))
-    if parts.scheme == "env":
-        rank = int(_from_environment("RANK")) if rank < 0 else rank
-        size = int(_from_environment("WORLD_SIZE")) if size < 0 else size
-        _from_environment("MASTER_ADDR")
-        int(_from_environment("MASTER_PORT"))
-        return rank, size, HashStore()
-    if parts.scheme in _handlers:
-        store, rank, size = next(iter(_handlers[parts.scheme](url)))
-        return rank, size, store
-    if parts.scheme not in ("tcp", "file"):
-        raise RuntimeError(f"No rendezvous handler for {parts.scheme or url}://")
-    for name, value in (("rank", rank), ("world size", size)):
-        if value < 0:
-            raise ValueError(
-                f"Error initializing torch.distributed using {parts.scheme}:// rendezvous: "
-                f"{name} parameter missing"
-            )
-    return rank, size, FileStore(parts.path) if parts.scheme == "file" else HashStore()
-
-
-def register_rendezvous_handler(
-    scheme: str, handler: Callable[..., Iterator[tuple[Store, int, int]]]
-) -> None:
-    """Let a function find processes for addresses that begin with ``scheme``.
-
-    Args:
-        scheme: what is before ``://``.
-        handler: given the address, yields the store, the rank and the number of processes.
-
-    Raises:
-        RuntimeError: the scheme has a handler.
-    """
-    if scheme in ("env", "tcp", "file") or scheme in _handlers:
-        raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
-    _handlers[scheme] = handler
 
 
 def init_process_group(
@@ -196,25 +122,28 @@ def init_process_group(
     pg_options: Any = None,
     device_id: Any = None,
 ) -> None:
-    """Make the group of all processes, which has this one alone.
-
-    Programs that a launcher starts in several processes run in one.
+    """Make the group of all processes. All of them call this.
 
     Args:
-        backend: ``"gloo"`` or, by device, ``"cpu:gloo"``; chosen by default.
+        backend: ``"gloo"``, which is sockets here, or ``"mpi"``; or one by device, such as
+            ``"cpu:gloo"``. Sockets by default.
         init_method: ``"env://"`` (the default) reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
-            from the environment; ``"tcp://host:port"`` and ``"file://path"`` need the next two.
-        timeout: how long to wait for other processes; there are none.
-        world_size: the number of processes: 1.
-        rank: the number of this process: 0.
-        store: where processes would meet, in place of ``init_method``.
+            from the environment, or what mpiexec and srun set in their place;
+            ``"tcp://host:port"``, of a process with rank 0, and ``"file://path"``, of a file that
+            all can open and that is not there yet, need the next two. MPI needs none of them.
+        timeout: how long to wait for other processes, here and in each operation: 30 minutes by
+            default.
+        world_size: the number of processes.
+        rank: the number of this process.
+        store: where processes meet, in place of ``init_method``.
         group_name: ignored, as in PyTorch.
-        pg_options: options of the backend; none is known.
+        pg_options: None; there are no options.
         device_id: the device of this process, the CPU.
 
     Raises:
         ValueError: there is a group already, or the environment lacks something.
-        RuntimeError: more than one process is asked for, or NCCL, which this build lacks.
+        RuntimeError: the backend is NCCL, or MPI without mpi4py; or other processes did not come
+            in time, and the message says which.
         AssertionError: the backend is unknown, or both a store and an address are given.
 
     >>> import taeda.distributed as dist
@@ -231,24 +160,75 @@ def init_process_group(
     names = BackendConfig(backend or Backend.UNDEFINED).device_backend_map.values()
     for name in names:
         assert name in Backend.backend_list, f"Unknown backend type {name}"
-        if name not in (Backend.GLOO, Backend.FAKE):
-            raise RuntimeError(f"Distributed package doesn't have {name.upper()} built in")
+        if name == Backend.MPI:
+            from ._mpi import module
+
+            module()
+        elif name not in (Backend.GLOO, Backend.FAKE):
+            raise RuntimeError(
+                f"Distributed package doesn't have {name.upper()} built in: taeda's groups "
+                "communicate by sockets ('gloo') or MPI ('mpi'), and there are no GPUs"
+            )
+    if pg_options is not None:
+        raise TypeError(f"init_process_group: there are no pg_options for {backend}")
     if store is not None:
         assert world_size > 0, "world_size must be positive if using store"
         assert rank >= 0, "rank must be non-negative if using store"
+    elif _by_mpi(backend or Backend.UNDEFINED):
+        rank, world_size, store = _meet_by_mpi(timeout or default_pg_timeout)
     else:
-        rank, world_size, store = _meet(init_method or "env://", rank, world_size)
-    if world_size != 1:
-        _refuse(world_size)
-    if rank != 0:
-        raise RuntimeError(f"init_process_group: rank {rank} must be less than world_size 1")
+        rank, world_size, store = meet(
+            init_method or "env://", rank, world_size, timeout or default_pg_timeout
+        )
+    if not 0 <= rank < world_size:
+        raise RuntimeError(
+            f"init_process_group: rank {rank} must be less than world_size {world_size}"
+        )
     if device_id is not None and taeda.device(device_id).type != "cpu":
         raise RuntimeError(f"init_process_group: there is no device {device_id}")
-    GroupMember.WORLD = _add(backend or Backend.UNDEFINED, store, "default_pg")
+    _wait_for_all(store, rank, world_size, timeout or default_pg_timeout)
+    GroupMember.WORLD = _add(
+        backend or Backend.UNDEFINED, store, list(range(world_size)), rank, "default_pg", timeout
+    )
+
+
+def _meet_by_mpi(timeout: timedelta) -> tuple[int, int, Store]:
+    """Rank and number of processes of MPI, and a store that its first process keeps."""
+    import socket
+
+    from ._mpi import module
+    from ._tcp_store import TCPStore
+
+    world = module().COMM_WORLD
+    rank, size = world.Get_rank(), world.Get_size()
+    if size == 1:
+        return 0, 1, HashStore()
+    first = TCPStore("127.0.0.1", 0, is_master=True, timeout=timeout) if rank == 0 else None
+    host, port = world.bcast((socket.gethostname(), first.port) if first else None)
+    if host == socket.gethostname():
+        host = "127.0.0.1"
+    return rank, size, first or TCPStore(host, port, timeout=timeout)
+
+
+def _wait_for_all(store: Store, rank: int, size: int, timeout: timedelta) -> None:
+    """Wait until all processes have come this far."""
+    if size == 1:
+        return
+    store.set(f"here/{rank}", "1")
+    if store.add("here", 1) == size:
+        store.set("here/all", "1")
+    try:
+        store.wait(["here/all"], timeout)
+    except DistStoreError as error:
+        missing = [r for r in range(size) if not store.check([f"here/{r}"])]
+        raise DistStoreError(
+            f"init_process_group: timed out after {timeout.total_seconds():g} s; {len(missing)} of "
+            f"{size} processes did not come: rank {', '.join(map(str, missing))}"
+        ) from error
 
 
 def destroy_process_group(group: Any = None) -> None:
-    """Take a group apart: by default all groups.
+    """Take a group apart, and end its connections: by default all groups.
 
     Raises:
         AssertionError: there is none.
@@ -259,10 +239,14 @@ def destroy_process_group(group: Any = None) -> None:
     if group is None or group is GroupMember.WORLD:
         assert GroupMember.WORLD is not None, "Process group cannot be None"
         GroupMember.WORLD = None
+        for each in _groups:
+            each.shutdown()
         _groups.clear()
+        _local_counts.clear()
         _count = 0
         return
     _groups.remove(_known(group))
+    group.shutdown()
 
 
 def new_group(
@@ -275,29 +259,58 @@ def new_group(
     device_id: Any = None,
     sort_ranks: bool = True,
 ) -> Any:
-    """Make another group of this process.
+    """Make a group of some processes. All processes call this, also those that are not in it.
 
     Args:
-        ranks: ``[0]``, or None for all processes.
-        timeout: how long to wait for other processes; there are none.
+        ranks: which; None for all.
+        timeout: how long its operations may take; 30 minutes by default.
         backend: as in `init_process_group`; that of all processes by default.
-        pg_options: options of the backend; none is known.
-        use_local_synchronization: whom the making waits for; there is nobody.
+        pg_options: None; there are no options.
+        use_local_synchronization: only the processes in ``ranks`` call this.
         group_desc: what the group is for.
         device_id: the device of this process, the CPU.
-        sort_ranks: there is one.
+        sort_ranks: number them in the order of their numbers among all, not in that of ``ranks``.
+
+    Returns:
+        The group; in processes that are not in it `GroupMember.NON_GROUP_MEMBER`.
 
     Raises:
-        ValueError: there is another rank in ``ranks``.
+        ValueError: a rank is out of range, or is there twice.
     """
     world = _world()
-    members = [0] if ranks is None else list(ranks)
+    if pg_options is not None:
+        raise TypeError("new_group: there are no pg_options")
+    if device_id is not None and taeda.device(device_id).type != "cpu":
+        raise RuntimeError(f"new_group: there is no device {device_id}")
+    members = list(range(world.size())) if ranks is None else list(ranks)
     for rank in members:
-        if rank != 0:
-            raise ValueError(f"Rank {rank} is out of range. Valid ranks are 0 to 0 (world_size=1)")
-    if len(members) != 1:
-        raise ValueError(f"new_group: expected the rank 0 once, got {members}")
-    return _add(backend or world._backend, world._store, group_desc or "")
+        if not 0 <= rank < world.size():
+            raise ValueError(
+                f"Rank {rank} is out of range. Valid ranks are 0 to {world.size() - 1} "
+                f"(world_size={world.size()})"
+            )
+    if not members or len(set(members)) != len(members):
+        raise ValueError(f"new_group: expected different ranks, got {members}")
+    if sort_ranks:
+        members.sort()
+    name = None
+    if use_local_synchronization:
+        # Others do not count this group, so that numbers would differ among processes.
+        if world.rank() not in members:
+            return GroupMember.NON_GROUP_MEMBER
+        kind = "-".join(map(str, members))
+        name = f"{kind}/{_local_counts[kind]}"
+        _local_counts[kind] += 1
+    made = _add(
+        backend or world._backend, _root_store(world), members, world.rank(), group_desc or "",
+        timeout, name,
+    )  # fmt: skip
+    return GroupMember.NON_GROUP_MEMBER if made is None else made
+
+
+def _root_store(world: ProcessGroup) -> Store:
+    assert isinstance(world._store, PrefixStore)
+    return world._store.underlying_store
 
 
 def new_subgroups(
@@ -308,11 +321,35 @@ def new_subgroups(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[ProcessGroup, list[ProcessGroup]]:
-    """Make groups of ``group_size`` processes, which must be 1: this process's, and all of them."""
-    _known(group)
-    if group_size is not None and group_size > 1:
-        raise ValueError(f"The arg 'group_size' ({group_size}) must not exceed the world size (1)")
-    return new_subgroups_by_enumeration([[0]], timeout, backend, pg_options, group_desc)
+    """Make groups of ``group_size`` processes each: this process's, and all of them.
+
+    Args:
+        group_size: how many in each; by default those of a machine, by LOCAL_WORLD_SIZE.
+        group: the processes to divide; all by default.
+        timeout: as in `new_group`, like the next three.
+        backend: see there.
+        pg_options: see there.
+        group_desc: see there.
+
+    Raises:
+        ValueError: the size does not divide the number of processes.
+    """
+    given = _known(group)
+    if group_size is None:
+        group_size = int(os.environ.get("LOCAL_WORLD_SIZE", given.size()))
+    if group_size <= 0:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must be positive")
+    if given.size() < group_size:
+        raise ValueError(
+            f"The arg 'group_size' ({group_size}) must not exceed the world size ({given.size()})"
+        )
+    if given.size() % group_size:
+        raise ValueError(
+            f"The world size ({given.size()}) must be divisible by 'group_size={group_size}'"
+        )
+    ranks = given._ranks
+    lists = [ranks[i : i + group_size] for i in range(0, len(ranks), group_size)]
+    return new_subgroups_by_enumeration(lists, timeout, backend, pg_options, group_desc)
 
 
 def new_subgroups_by_enumeration(
@@ -322,27 +359,35 @@ def new_subgroups_by_enumeration(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[ProcessGroup, list[ProcessGroup]]:
-    """Make groups of the ranks in lists: this process's, and all of them."""
+    """Make groups of the ranks in lists: this process's, and all of them.
+
+    Raises:
+        ValueError: there are none, or a rank is in two of them.
+    """
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
-    made = [
-        new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
-        for ranks in ranks_per_subgroup_list
-    ]
-    if len(made) > 1:
-        raise ValueError("new_subgroups_by_enumeration: rank 0 is in more than one group")
-    return made[0], made
+    for rank, times in Counter(r for ranks in ranks_per_subgroup_list for r in ranks).items():
+        if times > 1:
+            raise ValueError(f"new_subgroups_by_enumeration: rank {rank} is in more than one group")
+    rank = get_rank()
+    mine: Any = None
+    made = []
+    for ranks in ranks_per_subgroup_list:
+        made.append(new_group(ranks, timeout, backend, pg_options, group_desc=group_desc))
+        if rank in ranks:
+            mine = made[-1]
+    return mine, made
 
 
 def get_rank(group: Any = None) -> int:
-    """The number of this process in a group: 0, or -1 for a group that it is not in."""
+    """The number of this process in a group: -1 for a group that it is not in."""
     if group == GroupMember.NON_GROUP_MEMBER:
         return -1
     return _known(group).rank()
 
 
 def get_world_size(group: Any = None) -> int:
-    """The number of processes of a group: 1, or -1 for a group that this one is not in."""
+    """The number of processes of a group: -1 for a group that this one is not in."""
     if group == GroupMember.NON_GROUP_MEMBER:
         return -1
     return _known(group).size()
@@ -359,31 +404,44 @@ def get_backend_config(group: ProcessGroup | None = None) -> str:
 
 
 def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
-    """The numbers of a group's processes: ``[0]``."""
-    _known(group)
-    return [0]
+    """The numbers of a group's processes among all."""
+    return list(_known(group)._ranks)
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """The number, among all processes, of one in a group: the same number."""
-    _known(group)
-    return group_rank
+    """The number, among all processes, of one in a group.
+
+    Raises:
+        ValueError: the group has no such number.
+    """
+    ranks = _known(group)._ranks
+    if not 0 <= group_rank < len(ranks):
+        raise ValueError(f"Group rank {group_rank} is not part of group {group.group_name}")
+    return ranks[group_rank]
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """The number in a group of one among all processes: the same number."""
-    _known(group)
-    return global_rank
+    """The number in a group of one among all processes.
+
+    Raises:
+        ValueError: it is not in the group.
+    """
+    ranks = _known(group)._ranks
+    if global_rank not in ranks:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group.group_name}")
+    return ranks.index(global_rank)
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """The number of this process on its machine, from the environment's LOCAL_RANK.
+    """The number of this process on its machine, from the environment: LOCAL_RANK, or what mpiexec
+    and srun call it.
 
     Raises:
         RuntimeError: it is not set, and there is no ``fallback_rank``.
     """
-    if "LOCAL_RANK" in os.environ:
-        return int(os.environ["LOCAL_RANK"])
+    local = from_launcher("LOCAL_RANK")
+    if local is not None:
+        return int(local)
     if fallback_rank is None:
         raise RuntimeError(
             "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow "
@@ -414,7 +472,7 @@ def get_debug_level() -> DebugLevel:
 
 
 def set_debug_level(level: DebugLevel) -> None:
-    """Say how much to check and log: there is nothing to check among one."""
+    """Say how much to check and log; `flight_recorder` records all the same at each level."""
     global _debug_level
     _debug_level = DebugLevel(level)
 

@@ -1,104 +1,34 @@
-"""Objects that processes exchange, and what one sends to another, of which there is none."""
+"""Tensors that one process sends to another."""
 
 from __future__ import annotations
 
-import io
-import pickle
 from typing import Any
 
 from taeda import Tensor
 
-from ._collectives import Work, _check, _check_root
-from ._group import GroupMember, _is_outside, _known
+from ._arguments import check, root_of
+from ._group import GroupMember, _inside, _known
+from ._process_group import ProcessGroup, _Message
+from ._work import Work
 
-__all__ = [
-    "P2POp",
-    "all_gather_object",
-    "batch_isend_irecv",
-    "broadcast_object_list",
-    "gather_object",
-    "irecv",
-    "isend",
-    "recv",
-    "recv_object_list",
-    "scatter_object_list",
-    "send",
-    "send_object_list",
-]
-
-# ---- objects ------------------------------------------------------------------------------------
+__all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 
 
-def _sent(value: Any) -> Any:
-    """What arrives of an object: a copy of it."""
-    file = io.BytesIO()
-    pickle.Pickler(file).dump(value)
-    return pickle.loads(file.getvalue())
-
-
-def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
-    """Gather an object of each process in all of them: a copy becomes ``object_list[0]``."""
-    if not _is_outside(group):
-        object_list[0] = _sent(obj)
-
-
-def gather_object(
-    obj: Any,
-    object_gather_list: list[Any] | None = None,
-    dst: int | None = None,
-    group: Any = None,
-    group_dst: int | None = None,
-) -> None:
-    """Gather an object of each process in one, ``dst``: a copy becomes the list's first."""
-    if _is_outside(group):
-        return
-    _check_root("gather_object", dst, group_dst)
-    if not object_gather_list:
-        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-    object_gather_list[0] = _sent(obj)
-
-
-def broadcast_object_list(
-    object_list: list[Any],
-    src: int | None = None,
-    group: Any = None,
-    device: Any = None,
-    group_src: int | None = None,
-) -> None:
-    """Send objects of one process, ``src``, to all: the list's become copies."""
-    if not _is_outside(group):
-        _check_root("broadcast_object_list", src, group_src)
-        object_list[:] = [_sent(value) for value in object_list]
-
-
-def scatter_object_list(
-    scatter_object_output_list: list[Any],
-    scatter_object_input_list: list[Any] | None = None,
-    src: int | None = None,
-    group: Any = None,
-    group_src: int | None = None,
-) -> None:
-    """Send each process an object of ``src``'s list: a copy becomes the output list's first."""
-    if _is_outside(group):
-        return
-    _check_root("scatter_object_list", src, group_src)
-    if not scatter_object_output_list:
-        raise ValueError("scatter_object_list: expected a list of at least one element to write to")
-    if not scatter_object_input_list or len(scatter_object_input_list) != 1:
-        raise ValueError("scatter_object_list: expected one object for each process, which is 1")
-    scatter_object_output_list[0] = _sent(scatter_object_input_list[0])
-
-
-# ---- from one process to another ----------------------------------------------------------------
-
-
-def _nobody(what: str, rank: int | None) -> None:
-    if rank in (None, 0):
+def _other(what: str, group: ProcessGroup, rank: int | None, group_rank: int | None) -> int:
+    """The number in the group of the process that this one sends to or receives from."""
+    try:
+        other = root_of(what, group, rank, group_rank, False)
+    except RuntimeError as error:
+        raise ValueError(
+            f"Invalid {what} rank: there is no process {rank if rank is not None else group_rank} "
+            f"in a group of {group.size()}"
+        ) from error
+    if other == group.rank():
         raise ValueError(
             f"Invalid {what} rank: {what} rank should not be the same as the rank of the current "
             "process."
         )
-    raise ValueError(f"Invalid {what} rank: there is no process {rank} in a group of 1")
+    return other
 
 
 def isend(
@@ -108,11 +38,23 @@ def isend(
     tag: int = 0,
     group_dst: int | None = None,
 ) -> Work | None:
-    """Send a tensor to another process: ValueError, as there is none."""
-    _check(tensor, "tensor")
-    if not _is_outside(group):
-        _nobody("destination", dst if dst is not None else group_dst)
-    return None
+    """Begin to send a tensor to another process.
+
+    Args:
+        tensor: what is sent; it must stay as it is until the `Work` is over.
+        dst: the other process.
+        group: the processes, all by default.
+        tag: what tells messages apart.
+        group_dst: the other process's number in the group, in place of ``dst``.
+
+    Raises:
+        ValueError: there is no such process, or it is this one.
+    """
+    check(tensor, "tensor")
+    given = _inside(group)
+    if given is None:
+        return None
+    return given._message(True, tensor, _other("destination", given, dst, group_dst), tag)
 
 
 def send(
@@ -122,8 +64,10 @@ def send(
     tag: int = 0,
     group_dst: int | None = None,
 ) -> None:
-    """Send a tensor to another process: ValueError, as there is none."""
-    isend(tensor, dst, group, tag, group_dst)
+    """Send a tensor to another process; the arguments are those of `isend`."""
+    work = isend(tensor, dst, group, tag, group_dst)
+    if work is not None:
+        work.wait()
 
 
 def irecv(
@@ -133,11 +77,25 @@ def irecv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> Work | None:
-    """Receive a tensor of another process: ValueError, as there is none."""
-    _check(tensor, "tensor")
-    if not _is_outside(group):
-        _nobody("source", src if src is not None else group_src)
-    return None
+    """Begin to receive a tensor of another process.
+
+    Args:
+        tensor: what is written, at the latest when the `Work` has been waited for.
+        src: the other process; any by default.
+        group: the processes, all by default.
+        tag: what tells messages apart.
+        group_src: the other process's number in the group, in place of ``src``.
+
+    Raises:
+        ValueError: there is no such process, or it is this one.
+    """
+    check(tensor, "tensor")
+    given = _inside(group)
+    if given is None:
+        return None
+    if src is None and group_src is None and given.size() > 1:
+        return given._message(False, tensor, None, tag)
+    return given._message(False, tensor, _other("source", given, src, group_src), tag)
 
 
 def recv(
@@ -147,36 +105,17 @@ def recv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> int:
-    """Receive a tensor of another process: ValueError, as there is none."""
-    irecv(tensor, src, group, tag, group_src)
-    return -1
+    """Receive a tensor of another process; the arguments are those of `irecv`.
 
-
-def send_object_list(
-    object_list: list[Any],
-    dst: int | None = None,
-    group: Any = None,
-    device: Any = None,
-    group_dst: int | None = None,
-    use_batch: bool = False,
-) -> None:
-    """Send objects to another process: ValueError, as there is none."""
-    if not _is_outside(group):
-        _nobody("destination", dst if dst is not None else group_dst)
-
-
-def recv_object_list(
-    object_list: list[Any],
-    src: int | None = None,
-    group: Any = None,
-    device: Any = None,
-    group_src: int | None = None,
-    use_batch: bool = False,
-) -> int:
-    """Receive objects of another process: ValueError, as there is none."""
-    if not _is_outside(group):
-        _nobody("source", src if src is not None else group_src)
-    return -1
+    Returns:
+        The process that it came from.
+    """
+    work = irecv(tensor, src, group, tag, group_src)
+    if work is None:
+        return -1
+    work.wait()
+    assert isinstance(work, _Message)
+    return work._source_rank()
 
 
 class P2POp:
@@ -202,18 +141,26 @@ class P2POp:
     ) -> None:
         if op not in (isend, irecv):
             raise ValueError("P2POp: op must be isend or irecv")
-        _check(tensor, "tensor")
+        check(tensor, "tensor")
+        self.op, self.tensor, self.tag = op, tensor, tag
+        self.group, self.peer, self.group_peer = group, peer, group_peer
         if group != GroupMember.NON_GROUP_MEMBER:
-            group = _known(group)
-        self.op, self.tensor, self.group, self.tag = op, tensor, group, tag
-        self.peer = peer if peer is not None else group_peer
-        self.group_peer = self.peer
+            self.group = _known(group)
+            self.group_peer = _other("peer", self.group, peer, group_peer)
+            self.peer = self.group._ranks[self.group_peer]
 
     def __repr__(self) -> str:
         return f"P2POp({self.op.__name__} {self.peer}, {self.tensor.shape}, {self.tensor.dtype})"
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
-    """Send and receive several tensors: ValueError, as there is no other process."""
+    """Begin to send and receive several tensors.
+
+    Args:
+        p2p_op_list: what to do, in any order.
+
+    Returns:
+        A `Work` for each.
+    """
     works = [p.op(p.tensor, p.peer, p.group, p.tag) for p in [p2p_op_list[0], *p2p_op_list[1:]]]
     return [work for work in works if work is not None]

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 
 from ._errors import DistStoreError, QueueEmptyError
 
@@ -176,17 +175,24 @@ class HashStore(Store):
     def __init__(self) -> None:
         super().__init__()
         self._values: dict[str, bytes] = {}
-        self._lock = threading.RLock()
+        self._changed = threading.Condition()
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[dict[str, bytes]]:
-        with self._lock:
+        with self._changed:
             yield self._values
+            self._changed.notify_all()
+
+    def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
+        seconds = (timeout or self._timeout).total_seconds()
+        with self._changed:
+            if not self._changed.wait_for(lambda: all(k in self._values for k in keys), seconds):
+                raise DistStoreError(f"HashStore: Wait timeout for {keys}")
 
     def clone(self) -> HashStore:
         """Return another view of the same values."""
         other = HashStore()
-        other._values, other._lock = self._values, self._lock
+        other._values, other._changed = self._values, self._changed
         return other
 
 
@@ -236,32 +242,52 @@ class PrefixStore(Store):
         self.underlying_store = store
         self._timeout = store.timeout
 
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[dict[str, bytes]]:
-        with self.underlying_store._opened() as values:
-            yield _Prefixed(self.prefix + "/", values)
+    def _full(self, key: str) -> str:
+        return f"{self.prefix}/{key}"
+
+    def set(self, key: str, value: str | bytes) -> None:
+        self.underlying_store.set(self._full(key), value)
+
+    def get(self, key: str) -> bytes:
+        self.wait([key])
+        return self.underlying_store.get(self._full(key))
+
+    def wait(self, keys: list[str], timeout: timedelta | None = None) -> None:
+        self.underlying_store.wait([self._full(key) for key in keys], timeout or self._timeout)
+
+    def check(self, keys: list[str]) -> bool:
+        return self.underlying_store.check([self._full(key) for key in keys])
+
+    def add(self, key: str, amount: int) -> int:
+        return self.underlying_store.add(self._full(key), amount)
+
+    def append(self, key: str, value: str | bytes) -> None:
+        self.underlying_store.append(self._full(key), value)
+
+    def compare_set(self, key: str, expected: str | bytes, desired: str | bytes) -> bytes:
+        return self.underlying_store.compare_set(self._full(key), expected, desired)
+
+    def delete_key(self, key: str) -> bool:
+        return self.underlying_store.delete_key(self._full(key))
 
     def num_keys(self) -> int:
         """How many keys the other store has."""
         return self.underlying_store.num_keys()
 
+    def list_keys(self) -> list[str]:
+        start = self._full("")
+        keys = self.underlying_store.list_keys()
+        return [key.removeprefix(start) for key in keys if key.startswith(start)]
+
+    def queue_push(self, key: str, value: str | bytes) -> None:
+        self.underlying_store.queue_push(self._full(key), value)
+
+    def queue_pop(self, key: str, block: bool = True) -> bytes:
+        return self.underlying_store.queue_pop(self._full(key), block)
+
+    def queue_len(self, key: str) -> int:
+        return self.underlying_store.queue_len(self._full(key))
+
     def clone(self) -> PrefixStore:
         """Return another view of the same values."""
         return PrefixStore(self.prefix, self.underlying_store)
-
-
-class _Prefixed(dict[str, bytes]):
-    """The values of another dict whose keys begin with a prefix."""
-
-    def __init__(self, prefix: str, values: dict[str, bytes]) -> None:
-        n = len(prefix)
-        super().__init__({k[n:]: v for k, v in values.items() if k.startswith(prefix)})
-        self._prefix, self._values = prefix, values
-
-    def __setitem__(self, key: str, value: bytes) -> None:
-        super().__setitem__(key, value)
-        self._values[self._prefix + key] = value
-
-    def pop(self, key: str, *default: Any) -> Any:
-        self._values.pop(self._prefix + key, None)
-        return super().pop(key, *default)

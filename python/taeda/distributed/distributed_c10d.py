@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from . import _collectives, _errors, _messages, _stores
+import importlib.util
+
+from . import _collectives, _errors, _messages, _objects, _stores, _tcp_store
+from ._buckets import GradBucket
 from ._collectives import *  # noqa: F403
+from ._deterministic import is_deterministic, set_deterministic
 from ._errors import *  # noqa: F403
 from ._group import (
     GroupMember,
-    ProcessGroup,
-    default_pg_timeout,
     destroy_process_group,
     get_backend,
     get_backend_config,
@@ -28,26 +30,34 @@ from ._group import (
     new_group,
     new_subgroups,
     new_subgroups_by_enumeration,
-    register_rendezvous_handler,
     set_debug_level,
     set_debug_level_from_env,
 )
 from ._group import _world as _get_default_group  # noqa: F401
 from ._messages import *  # noqa: F403
+from ._objects import *  # noqa: F403
+from ._process_group import ProcessGroup, default_pg_timeout
+from ._rendezvous import register_rendezvous_handler
 from ._stores import *  # noqa: F403
+from ._tcp_store import *  # noqa: F403
 from ._types import Backend, BackendConfig, DebugLevel, ReduceOp
+from ._work import Work
 
 __all__ = [
     *_collectives.__all__,
     *_errors.__all__,
     *_messages.__all__,
+    *_objects.__all__,
     *_stores.__all__,
+    *_tcp_store.__all__,
     "Backend",
     "BackendConfig",
     "DebugLevel",
+    "GradBucket",
     "GroupMember",
     "ProcessGroup",
     "ReduceOp",
+    "Work",
     "default_pg_timeout",
     "destroy_process_group",
     "get_backend",
@@ -65,6 +75,7 @@ __all__ = [
     "init_process_group",
     "is_available",
     "is_backend_available",
+    "is_deterministic",
     "is_gloo_available",
     "is_initialized",
     "is_mpi_available",
@@ -79,6 +90,7 @@ __all__ = [
     "register_rendezvous_handler",
     "set_debug_level",
     "set_debug_level_from_env",
+    "set_deterministic",
 ]
 
 
@@ -92,23 +104,24 @@ class reduce_op:
 
 
 def is_available() -> bool:
-    """Whether this build has groups of processes: yes, of one."""
+    """Whether this build has groups of processes: yes."""
     return True
 
 
 def is_backend_available(backend: str) -> bool:
-    """Whether a means of communication can be used: Gloo can."""
-    return Backend(backend) == Backend.GLOO
+    """Whether a means of communication can be used: Gloo can, and MPI where it is installed."""
+    name = Backend(backend)
+    return name == Backend.GLOO or (name == Backend.MPI and is_mpi_available())
 
 
 def is_gloo_available() -> bool:
-    """Whether Gloo can be used: yes, among one process."""
+    """Whether the backend ``"gloo"`` can be used: yes, sockets serve it."""
     return True
 
 
 def is_mpi_available() -> bool:
-    """Whether MPI can be used: no."""
-    return False
+    """Whether MPI can be used: where mpi4py and an MPI library are installed."""
+    return importlib.util.find_spec("mpi4py") is not None
 
 
 def is_nccl_available() -> bool:

@@ -1,5 +1,5 @@
-"""What processes with unequal numbers of batches do: `join`."""
+"""What processes with unequal numbers of batches do, and hooks that communicate gradients."""
 
-from . import join
+from . import ddp_comm_hooks, join
 
-__all__ = ["join"]
+__all__ = ["ddp_comm_hooks", "join"]

@@ -1,12 +1,15 @@
-"""Letting processes that have run out of batches wait for the others, of which there are none."""
+"""Letting processes that have run out of batches wait for the others."""
 
 from __future__ import annotations
 
 import abc
+import warnings
 from typing import Any
 
-from taeda.distributed._collectives import Work
+import taeda
+from taeda.distributed import _collectives as plain
 from taeda.distributed._group import _known
+from taeda.distributed._work import Work
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 
@@ -18,11 +21,13 @@ class JoinHook:
         """Called again and again while other processes have batches."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """Called once, when all have run out; the last to do so is told that it is."""
+        """Called once, when all have run out; the last to do so are told that they are."""
 
 
 class Joinable(abc.ABC):
     """What takes part in `Join`."""
+
+    _join: Join | None = None
 
     @abc.abstractmethod
     def join_hook(self, **kwargs: Any) -> JoinHook:
@@ -42,16 +47,19 @@ class Joinable(abc.ABC):
 class Join:
     """A block for a loop over batches, of which other processes may have more.
 
-    With one process, its end calls the `post_hook` of each.
+    A process that leaves its loop takes part in what the others do, by the `main_hook` of each,
+    until all have left theirs; then the `post_hook` of each is called.
 
     Args:
-        joinables: what takes part, such as a `DistributedDataParallel`.
+        joinables: what takes part, such as a `DistributedDataParallel`, of one group. The first
+            calls `notify_join_context` for each batch.
         enable: False if all processes have equally many.
         throw_on_early_termination: end all processes when one has run out.
         kwargs: for the `join_hook` of each.
 
     Raises:
-        ValueError: there is nothing in ``joinables``.
+        ValueError: there is nothing in ``joinables``, or they have different groups.
+        RuntimeError: a process has run out, with ``throw_on_early_termination``.
     """
 
     def __init__(
@@ -63,21 +71,69 @@ class Join:
     ) -> None:
         if len(joinables) == 0:
             raise ValueError("The join context manager requires at least one joinable")
-        for joinable in joinables:
-            _known(joinable.join_process_group)
+        groups = [_known(joinable.join_process_group) for joinable in joinables]
+        if any(each is not groups[0] for each in groups):
+            raise ValueError("Using join context manager with multiple process groups")
+        self._group = groups[0]
+        self._joinables = joinables
         self._hooks = [joinable.join_hook(**kwargs) for joinable in joinables]
-        self._enable = enable
+        self._enable, self._throw = enable, throw_on_early_termination
 
     def __enter__(self) -> None:
-        return None
+        if self._enable:
+            self._joinables[0]._join = self
 
     def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
-        if self._enable and kind is None:
+        if not self._enable:
+            return
+        self._joinables[0]._join = None
+        if kind is not None:
+            return
+        last, turns = True, 0
+        while self._others_with_batches() > 0:
+            if self._throw:
+                self._tell_to_end()
+            last, turns = False, turns + 1
+            if turns == 1000:
+                warnings.warn(
+                    f"Rank {self._group.rank()} waits since 1000 batches for processes that have "
+                    "more of them",
+                    stacklevel=2,
+                )
             for hook in self._hooks:
-                hook.post_hook(True)
+                hook.main_hook()
+        for hook in self._hooks:
+            hook.post_hook(last)
+
+    def _others_with_batches(self) -> int:
+        count = taeda.zeros(1)
+        plain.all_reduce(count, group=self._group)
+        return int(count.item())
+
+    def _tell_to_end(self) -> None:
+        plain.all_reduce(taeda.ones(1), group=self._group)
+        raise RuntimeError(f"Rank {self._group.rank()} exhausted all inputs.")
 
     @staticmethod
     def notify_join_context(joinable: Any) -> Work | None:
-        """Say that a process has another batch; there is nobody to hear it."""
+        """Say that a process has another batch; does nothing outside of a `Join`.
+
+        Args:
+            joinable: the first of the `Join`; others do nothing.
+
+        Returns:
+            What to wait for; then its result is how many processes have one.
+        """
         _known(joinable.join_process_group)
-        return None
+        join = getattr(joinable, "_join", None)
+        if join is None:
+            return None
+        work = plain.all_reduce(taeda.ones(1), group=join._group, async_op=True)
+        if join._throw:
+            ended = taeda.zeros(1)
+            plain.all_reduce(ended, group=join._group)
+            if ended.item():
+                raise RuntimeError(
+                    "Detected at least one rank that exhausted inputs. Throwing across all ranks."
+                )
+        return work

@@ -1,4 +1,4 @@
-"""A module whose gradients are averaged over a group of processes: of one, here."""
+"""A module whose gradients are averaged over a group of processes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import taeda
 from taeda.nn.module import Module
+from taeda.utils._pytree import tree_leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from taeda import Tensor
+    from taeda.distributed._work import Work
     from taeda.distributed.algorithms.join import JoinHook
 
 __all__ = ["DistributedDataParallel"]
@@ -19,25 +22,32 @@ __all__ = ["DistributedDataParallel"]
 class DistributedDataParallel(Module):
     """A module whose gradients are averaged over a group of processes.
 
-    Groups have one process, so that gradients are the module's own.
+    Each process has the module, and computes with a part of the batch. Gradients are sent in
+    buckets while backward goes on, in the order in which they come (Li et al. 2020), so that
+    all processes make the same step.
 
     Args:
         module: what is trained. Its names gain the prefix ``module.`` in the ``state_dict``.
         device_ids: None, as for modules on the CPU.
         output_device: None, as for modules on the CPU.
-        dim: kept.
-        broadcast_buffers: whether processes would agree on buffers before each call.
-        init_sync: whether processes would agree on parameters when this is made.
+        dim: along which ``units`` divide inputs.
+        broadcast_buffers: whether buffers are those of the first process before each call.
+        init_sync: whether all processes get the parameters and buffers of the first one here.
         process_group: the group; that of all processes by default.
-        bucket_cap_mb: how many gradients to send at once; none are sent.
-        find_unused_parameters: whether to wait for gradients that do not come; nobody waits.
-        gradient_as_bucket_view: whether gradients share the memory that is sent; none is.
-        static_graph: whether each call uses the same parameters.
+        bucket_cap_mb: how many MiB of gradients are sent at once: 25 by default.
+        find_unused_parameters: whether some calls do not use some parameters.
+        gradient_as_bucket_view: whether gradients share the memory that is sent.
+        static_graph: whether each call uses the same parameters in the same way; they may be
+            used several times.
         device_mesh: the group as a grid of one dimension, in place of ``process_group``.
+        units: into how many parts the batch of all processes is divided. Gradients are those of
+            the parts, added up in their order, so that they have the same bits among any number of
+            processes that is a power of 2 and divides it, where each process has the part of the
+            batch that its rank says. It costs memory for a gradient of each part of a process.
 
     Raises:
         ValueError: there is no group; or ``device_ids`` names a device.
-        RuntimeError: no parameter requires a gradient.
+        RuntimeError: no parameter requires a gradient, or processes have different ones.
 
     >>> import taeda.distributed as dist
     >>> dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
@@ -46,6 +56,8 @@ class DistributedDataParallel(Module):
     (taeda.Size([4, 2]), ['module.weight', 'module.bias'])
     >>> dist.destroy_process_group()
     """
+
+    _join: Any = None
 
     def __init__(
         self,
@@ -61,7 +73,10 @@ class DistributedDataParallel(Module):
         gradient_as_bucket_view: bool = False,
         static_graph: bool = False,
         device_mesh: Any = None,
+        *,
+        units: int | None = None,
     ) -> None:
+        from taeda.distributed._buckets import Reducer
         from taeda.distributed._group import _known
 
         super().__init__()
@@ -72,7 +87,9 @@ class DistributedDataParallel(Module):
         if device_mesh is not None:
             process_group = device_mesh.get_group(0)
         self.process_group = _known(process_group)
-        parameters = [p for p in module.parameters() if p.requires_grad]
+        ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        named = [(n, p) for n, p in module.named_parameters() if n not in ignored]
+        parameters = [p for _, p in named if p.requires_grad]
         if not parameters:
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameter "
@@ -90,22 +107,112 @@ class DistributedDataParallel(Module):
         self.dim = dim
         self.broadcast_buffers = broadcast_buffers is None or broadcast_buffers
         self.require_backward_grad_sync = True
+        self.require_forward_param_sync = True
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.static_graph = static_graph
+        self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * (1 << 20))
+        self.parameters_to_ignore = ignored
+        self._everywhere = [p for _, p in named]
+        self._sent_buffers = [b for n, b in module.named_buffers() if n not in ignored]
+        self._divides_by_all = True
+        if self.process_group.size() > 1:
+            self._check_parameters(named)
+            if init_sync:
+                self._from_process(0, [*self._everywhere, *self._sent_buffers])
+        self._units = None
+        if units is not None:
+            from taeda.distributed._units import Units
+
+            self._units = Units(module, self.process_group, units, dim)
+        names = [n for n, p in named if p.requires_grad]
+        self.reducer = None
+        if self._units is None and self.process_group.size() > 1:
+            self.reducer = Reducer(
+                names, parameters, self.process_group, self.bucket_bytes_cap,
+                find_unused_parameters, gradient_as_bucket_view, static_graph,
+            )  # fmt: skip
+
+    def _check_parameters(self, named: list[tuple[str, Any]]) -> None:
+        """Processes must have the same parameters."""
+        from taeda.distributed import all_gather_object
+
+        mine = [(name, tuple(p.shape), str(p.dtype)) for name, p in named]
+        found: list[Any] = [None] * self.process_group.size()
+        all_gather_object(found, mine, self.process_group)
+        for rank, theirs in enumerate(found):
+            if theirs != mine:
+                differ = [pair for pair in zip(mine, theirs, strict=False) if pair[0] != pair[1]]
+                raise RuntimeError(
+                    f"DDP expects same model across all ranks, but Rank {rank} has "
+                    f"{len(theirs)} params where this process has {len(mine)}; the first that "
+                    f"differ: {differ[:1]}"
+                )
+
+    def _from_process(self, rank: int, tensors: Sequence[Tensor]) -> None:
+        """Give all processes the tensors of one, sent together by their dtypes."""
+        from taeda.distributed import broadcast
+
+        for dtype in dict.fromkeys(t.dtype for t in tensors):
+            group = [t.detach() for t in tensors if t.dtype == dtype]
+            flat = taeda.cat([t.reshape(-1) for t in group])
+            broadcast(flat, group=self.process_group, group_src=rank)
+            for t, part in zip(group, flat.split([t.numel() for t in group]), strict=True):
+                t.copy_(part.view(t.shape))
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        return self.module(*inputs, **kwargs)
+        syncs = taeda.is_grad_enabled() and self.require_backward_grad_sync
+        if taeda.is_grad_enabled() and self._join is not None:
+            self._announce(syncs)
+        if self.process_group.size() > 1 and self.require_forward_param_sync:
+            self._send_buffers()
+        self.require_forward_param_sync = syncs or not taeda.is_grad_enabled()
+        if self._units is not None:
+            return self._units.forward(inputs, kwargs, syncs)
+        output = self.module(*inputs, **kwargs)
+        if self.reducer is not None and syncs:
+            self.reducer.prepare([t for t in tree_leaves(output) if isinstance(t, taeda.Tensor)])
+        return output
+
+    def _send_buffers(self) -> None:
+        if self.broadcast_buffers and self._sent_buffers:
+            root = 0 if self._join is None else self._common_rank(True)
+            self._from_process(root, self._sent_buffers)
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Within the block gradients are not averaged, but added up, as they are without it."""
+        """Within the block gradients are not averaged, but added up in each process.
+
+        The next backward outside of it averages the sums.
+        """
         before = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
         try:
             yield
         finally:
             self.require_backward_grad_sync = before
+
+    def register_comm_hook(self, state: object, hook: Callable[[Any, Any], Any]) -> None:
+        """Let a function communicate gradients in place of the average.
+
+        Args:
+            state: what it is called with first.
+            hook: called with the state and a `distributed.GradBucket`, it returns a Future of the
+                tensor that takes the place of the bucket's buffer; see
+                `distributed.algorithms.ddp_comm_hooks`.
+
+        Raises:
+            TypeError: it is no function.
+            RuntimeError: there is one already, or ``units`` add up gradients.
+        """
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        if self._units is not None:
+            raise RuntimeError("register_comm_hook: there are no buckets with units")
+        if self.reducer is not None:
+            self.reducer.register(state, hook)
+
+    # ---- processes with unequal numbers of batches ----
 
     @contextlib.contextmanager
     def join(
@@ -114,14 +221,51 @@ class DistributedDataParallel(Module):
         enable: bool = True,
         throw_on_early_termination: bool = False,
     ) -> Iterator[None]:
-        """A block at whose end processes wait for those that have more batches: there are none."""
-        yield
+        """A block for a loop over batches, of which other processes may have more.
+
+        Args:
+            divide_by_initial_world_size: whether the average counts processes that have run out.
+            enable: False if all have equally many.
+            throw_on_early_termination: raise in all processes when one has run out.
+        """
+        from taeda.distributed.algorithms.join import Join
+
+        with Join(
+            [self],
+            enable,
+            throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
+        ):
+            yield
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """What `distributed.algorithms.join.Join` would call: nothing has to be done."""
-        from taeda.distributed.algorithms.join import JoinHook
+        """What this module does in a process that has no more batches."""
+        from taeda.distributed._join_ddp import DDPJoinHook
 
-        return JoinHook()
+        if self._units is not None:
+            raise RuntimeError("DistributedDataParallel: units must be there in all processes")
+        self._divides_by_all = kwargs.get("divide_by_initial_world_size", True)
+        return DDPJoinHook(self)
+
+    def _announce(self, syncs: bool) -> None:
+        """Say that this process has another batch, and whether it averages gradients."""
+        from taeda.distributed import all_reduce
+        from taeda.distributed.algorithms.join import Join
+
+        work: Work | None = Join.notify_join_context(self)
+        if work is not None and self.reducer is not None:
+            work.wait()
+            if not self._divides_by_all:
+                self.reducer.divisor = int(work.result()[0].item())
+        all_reduce(taeda.tensor([float(syncs)]), group=self.process_group)
+
+    def _common_rank(self, mine: bool) -> int:
+        """The last process that says that it could be the one."""
+        from taeda.distributed import ReduceOp, all_reduce
+
+        rank = taeda.tensor([self.process_group.rank() if mine else -1])
+        all_reduce(rank, ReduceOp.MAX, self.process_group)
+        return int(rank.item())
 
     @property
     def join_device(self) -> taeda.device:

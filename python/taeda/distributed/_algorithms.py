@@ -1,0 +1,296 @@
+"""Collectives on contiguous tensors, written once over a transport.
+
+Sums are in the order of ranks wherever each process combines what it gets from all others, which
+is the rule up to `DIRECT` processes, and with `deterministic` above it. Then a result has the same
+bits in each run, whatever arrives first. With more processes trees and rings send fewer messages.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import taeda
+from taeda import Tensor
+
+from ._transport import Transfer, Transport
+from ._types import ReduceOp
+
+__all__ = ["Channel", "view_bytes"]
+
+DIRECT = 16  # processes among which each sends to all others
+SMALL = 1 << 14  # bytes up to which whole tensors are sent rather than slices
+BLOCK = 1 << 23  # bytes of a tensor that are combined at a time
+
+Send = tuple[int, Tensor]
+
+
+def view_bytes(tensor: Tensor) -> memoryview:
+    """The memory of a contiguous tensor."""
+    flat = tensor.detach().reshape(-1)
+    if flat.numel() == 0:
+        return memoryview(b"")
+    return memoryview(flat.view(taeda.uint8).numpy())
+
+
+_COMBINE: dict[Any, Callable[[Tensor, Tensor], Any]] = {
+    ReduceOp.SUM: lambda a, b: a.add_(b),
+    ReduceOp.AVG: lambda a, b: a.add_(b),
+    ReduceOp.PRODUCT: lambda a, b: a.mul_(b),
+    ReduceOp.MIN: lambda a, b: taeda.minimum(a, b, out=a),
+    ReduceOp.MAX: lambda a, b: taeda.maximum(a, b, out=a),
+    ReduceOp.BAND: lambda a, b: a.bitwise_and_(b),
+    ReduceOp.BOR: lambda a, b: a.bitwise_or_(b),
+    ReduceOp.BXOR: lambda a, b: a.bitwise_xor_(b),
+}
+
+
+def slices_of(n: int, parts: int) -> list[tuple[int, int]]:
+    """Where each of some parts of n elements begins, and how long it is."""
+    small, larger = divmod(n, parts)
+    starts = [i * small + min(i, larger) for i in range(parts + 1)]
+    return [(a, b - a) for a, b in itertools.pairwise(starts)]
+
+
+class Channel:
+    """A collective under way: a transport, the tag of its messages, and when to give up.
+
+    Tensors are flat and contiguous; all processes give tensors of the same size and dtype.
+
+    Args:
+        transport: what carries the messages.
+        tag: of this collective alone, the same in all processes.
+        seconds: how long it may take.
+        deterministic: combine in the order of ranks among any number of processes.
+    """
+
+    def __init__(
+        self, transport: Transport, tag: int, seconds: float, deterministic: bool = False
+    ) -> None:
+        self.transport, self.tag = transport, tag
+        self.rank, self.size = transport.rank, transport.size
+        self.until = time.monotonic() + seconds
+        self.direct = deterministic or self.size <= DIRECT
+
+    def exchange(self, sends: Sequence[Send], receives: Sequence[Send]) -> None:
+        """Send tensors, and receive others meanwhile."""
+        self.finish(self.begin(sends, receives))
+
+    def begin(self, sends: Sequence[Send], receives: Sequence[Send]) -> list[Transfer]:
+        """Begin an `exchange`; `finish` ends it."""
+        port = self.transport
+        begun = [port.receive(peer, self.tag, view_bytes(t)) for peer, t in receives]
+        return begun + [port.send(peer, self.tag, view_bytes(t)) for peer, t in sends]
+
+    def finish(self, transfers: Sequence[Transfer]) -> None:
+        """Wait for what was begun."""
+        self.transport.finish(transfers, self.until)
+
+    def others(self) -> list[int]:
+        """The other processes, from the next one on, so that not all begin with the same."""
+        return [(self.rank + k) % self.size for k in range(1, self.size)]
+
+    # ---- one to all, all to one ----
+
+    def broadcast(self, x: Tensor, root: int) -> None:
+        """Send along a binomial tree, or in slices that all then gather."""
+        if x.nbytes > BLOCK // 8 and self.size > 3:
+            parts = [x.narrow(0, *part) for part in slices_of(x.numel(), self.size)]
+            self.scatter(parts[self.rank], parts if self.rank == root else None, root)
+            self.all_gather_slices(parts)
+            return
+        place = (self.rank - root) % self.size
+        step = 1
+        while step < self.size:
+            if place < step and place + step < self.size:
+                self.exchange([((self.rank + step) % self.size, x)], [])
+            elif step <= place < 2 * step:
+                self.exchange([], [((self.rank - step) % self.size, x)])
+            step *= 2
+
+    def scatter(self, x: Tensor, parts: Sequence[Tensor] | None, root: int) -> None:
+        """Send each process its part."""
+        if self.rank != root:
+            self.exchange([], [(root, x)])
+            return
+        assert parts is not None
+        self.exchange([(peer, parts[peer]) for peer in self.others()], [])
+        _copy(x, parts[root])
+
+    def gather(self, x: Tensor, parts: Sequence[Tensor] | None, root: int) -> None:
+        """Receive the part of each process."""
+        if self.rank != root:
+            self.exchange([(root, x)], [])
+            return
+        assert parts is not None
+        self.exchange([], [(peer, parts[peer]) for peer in self.others()])
+        _copy(parts[root], x)
+
+    def reduce(self, x: Tensor, root: int, op: Any) -> None:
+        """Combine in one process: of slices in all, or along a binomial tree."""
+        if self.size == 1:
+            return
+        if self.direct and x.nbytes > SMALL:
+            parts = [x.narrow(0, *part) for part in slices_of(x.numel(), self.size)]
+            self._combine_slices(parts, op)
+            self.gather(parts[self.rank], parts, root)
+        elif self.direct:
+            self._fold_at(x, root, op)
+        else:
+            self._reduce_by_tree(x, root, op)
+        if self.rank == root:
+            self._divide(x, op)
+
+    def _fold_at(self, x: Tensor, root: int, op: Any) -> None:
+        if self.rank != root:
+            self.exchange([(root, x)], [])
+            return
+        got = {peer: taeda.empty_like(x) for peer in self.others()}
+        self.exchange([], list(got.items()))
+        got[root] = x.clone()
+        self._fold(x, [got[r] for r in range(self.size)], op)
+
+    def _reduce_by_tree(self, x: Tensor, root: int, op: Any) -> None:
+        place = (self.rank - root) % self.size
+        step = 1
+        while step < self.size:
+            if place & step:
+                self.exchange([((self.rank - step) % self.size, x)], [])
+                return
+            if place + step < self.size:
+                got = taeda.empty_like(x)
+                self.exchange([], [((self.rank + step) % self.size, got)])
+                _COMBINE[op](x, got)
+            step *= 2
+
+    # ---- all to all ----
+
+    def all_reduce(self, x: Tensor, op: Any) -> None:
+        """Combine slices in all processes and gather them, or small tensors as they are."""
+        if self.size == 1:
+            return
+        if x.nbytes <= SMALL:
+            if self.direct and self.size <= DIRECT:
+                got = [taeda.empty_like(x) for _ in range(self.size)]
+                got[self.rank] = x.clone()
+                self.exchange(
+                    [(peer, got[self.rank]) for peer in self.others()],
+                    [(peer, got[peer]) for peer in self.others()],
+                )
+                self._fold(x, got, op)
+                self._divide(x, op)
+                return
+            self.reduce(x, 0, op)
+            self.broadcast(x, 0)
+            return
+        for first in range(0, x.numel(), BLOCK // x.element_size()):
+            block = x.narrow(0, first, min(BLOCK // x.element_size(), x.numel() - first))
+            parts = [block.narrow(0, *part) for part in slices_of(block.numel(), self.size)]
+            self._combine_slices(parts, op)
+            self._divide(parts[self.rank], op)
+            self.all_gather_slices(parts)
+
+    def reduce_scatter(self, out: Tensor, parts: Sequence[Tensor], op: Any) -> None:
+        """Combine what all have for each process there; the parts are left as they are."""
+        mine = parts[self.rank]
+        if self.size > 1 and not self.direct:
+            work = [part.clone() for part in parts]
+            self._combine_slices(work, op)
+            _copy(out, work[self.rank])
+        else:
+            result = mine if self.size == 1 else taeda.empty_like(mine)
+            if self.size > 1:
+                got = [taeda.empty_like(mine) for _ in range(self.size)]
+                got[self.rank] = mine
+                self.exchange(
+                    [(peer, parts[peer]) for peer in self.others()],
+                    [(peer, got[peer]) for peer in self.others()],
+                )
+                self._fold(result, got, op)
+            _copy(out, result)
+        self._divide(out, op)
+
+    def _combine_slices(self, parts: Sequence[Tensor], op: Any) -> None:
+        """Combine in place, so that each process has the result of its part."""
+        mine = parts[self.rank]
+        if not self.direct:
+            self._combine_by_ring(parts, op)
+            return
+        got = [taeda.empty_like(mine) for _ in range(self.size)]
+        got[self.rank] = mine.clone()
+        self.exchange(
+            [(peer, parts[peer]) for peer in self.others()],
+            [(peer, got[peer]) for peer in self.others()],
+        )
+        self._fold(mine, got, op)
+
+    def _combine_by_ring(self, parts: Sequence[Tensor], op: Any) -> None:
+        after, before = (self.rank + 1) % self.size, (self.rank - 1) % self.size
+        for step in range(self.size - 1):
+            sent = parts[(self.rank - step - 1) % self.size]
+            kept = parts[(self.rank - step - 2) % self.size]
+            got = taeda.empty_like(kept)
+            self.exchange([(after, sent)], [(before, got)])
+            _COMBINE[op](kept, got)
+
+    def all_gather_slices(self, parts: Sequence[Tensor]) -> None:
+        """Give all processes each other's part, in place."""
+        if self.size <= DIRECT:
+            mine = parts[self.rank]
+            self.exchange(
+                [(peer, mine) for peer in self.others()],
+                [(peer, parts[peer]) for peer in self.others()],
+            )
+            return
+        after, before = (self.rank + 1) % self.size, (self.rank - 1) % self.size
+        for step in range(self.size - 1):
+            self.exchange(
+                [(after, parts[(self.rank - step) % self.size])],
+                [(before, parts[(self.rank - step - 1) % self.size])],
+            )
+
+    def all_gather(self, parts: Sequence[Tensor], x: Tensor) -> None:
+        """Give all processes the tensors of all."""
+        _copy(parts[self.rank], x)
+        self.all_gather_slices(parts)
+
+    def all_to_all(self, outs: Sequence[Tensor], ins: Sequence[Tensor]) -> None:
+        """Send a tensor to each process, some at a time."""
+        _copy(outs[self.rank], ins[self.rank])
+        for first in range(1, self.size, DIRECT):
+            steps = range(first, min(first + DIRECT, self.size))
+            to = [(self.rank + k) % self.size for k in steps]
+            of = [(self.rank - k) % self.size for k in steps]
+            self.exchange([(p, ins[p]) for p in to], [(p, outs[p]) for p in of])
+
+    def barrier(self) -> None:
+        """Hear of everybody, from twice as many in each round."""
+        word, heard = taeda.zeros(1, dtype=taeda.uint8), taeda.zeros(1, dtype=taeda.uint8)
+        step = 1
+        while step < self.size:
+            self.exchange(
+                [((self.rank + step) % self.size, word)],
+                [((self.rank - step) % self.size, heard)],
+            )
+            step *= 2
+
+    # ---- combining ----
+
+    def _fold(self, out: Tensor, values: Sequence[Tensor], op: Any) -> None:
+        """Combine in the order of ranks; `out` is none of the values but perhaps the last."""
+        combine = _COMBINE[op]
+        if out is not values[0]:
+            out.copy_(values[0])
+        for value in values[1:]:
+            combine(out, value)
+
+    def _divide(self, x: Tensor, op: Any) -> None:
+        if op == ReduceOp.AVG and self.size > 1:
+            x.div_(self.size)
+
+
+def _copy(out: Tensor, x: Tensor) -> None:
+    if out is not x and out.data_ptr() != x.data_ptr():
+        out.copy_(x)

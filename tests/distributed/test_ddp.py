@@ -1,0 +1,176 @@
+"""`DistributedDataParallel` among several processes, beside one process and beside PyTorch's."""
+
+from __future__ import annotations
+
+import pytest
+
+from .launch import run
+
+TRAINING = """
+import os
+import torch, torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+torch.manual_seed(0)
+data = TensorDataset(torch.randn(64, 8), torch.randn(64, 1))
+
+def train(model, ddp, **options):
+    # Gradients of one process with the whole batch are those of several with its parts.
+    model = DDP(model, **options) if ddp else model
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    sampler = DistributedSampler(data, size if ddp else 1, rank if ddp else 0, seed=3)
+    loader = DataLoader(data, batch_size=16 // (size if ddp else 1), sampler=sampler)
+    losses = []
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            if ddp:
+                dist.all_reduce(loss)
+                loss /= size
+            losses.append(loss.item())
+    return losses, [p.detach().clone() for p in model.parameters()]
+
+def net():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(8, 300), nn.ReLU(), nn.Linear(300, 300), nn.Tanh(), nn.Linear(300, 1))
+
+alone = train(net(), False)
+for options in ({}, {"bucket_cap_mb": 0.05}, {"gradient_as_bucket_view": True, "bucket_cap_mb": 0.05},
+                {"static_graph": True}, {"find_unused_parameters": True}):
+    losses, weights = train(net(), True, **options)
+    assert torch.allclose(torch.tensor(losses), torch.tensor(alone[0]), rtol=1e-4), (losses, alone[0])
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(weights, alone[1]))
+print(" ".join(f"{loss:.3f}" for loss in losses))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(rank)  # parameters become those of rank 0
+        self.a, self.b, self.c = nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2)
+        self.register_buffer("count", torch.tensor([float(rank)]))
+    def forward(self, x, which):
+        return getattr(self, which)(self.a(x))
+
+def show(*values):
+    print(*([round(n, 4) for n in v.reshape(-1).tolist()] if isinstance(v, torch.Tensor) else v for v in values), flush=True)
+
+model = DDP(Net(), find_unused_parameters=True)
+show(model.module.a.weight, model.module.count)
+x = torch.ones(1, 2) * (rank + 1)
+model(x, "b" if rank == 0 else "c").sum().backward()
+show("both", model.module.b.weight.grad, model.module.c.weight.grad, model.module.a.weight.grad)
+model.zero_grad()
+model(x, "b").sum().backward()
+show("one", model.module.b.weight.grad, model.module.c.weight.grad)
+model.zero_grad()
+with model.no_sync():
+    model(x, "b").sum().backward()
+show("no_sync", model.module.b.bias.grad, model.module.a.weight.grad)
+model(x, "b").sum().backward()
+show("summed", model.module.b.bias.grad, model.module.a.weight.grad)
+model.module.count.fill_(rank + 5); model(x, "b"); show("buffers", model.module.count)
+show(list(model.state_dict())[:2], model.device_ids, model.dim)
+
+strict = DDP(Net())
+strict(x, "b").sum().backward()
+try:
+    strict(x, "b").sum().backward()
+except RuntimeError as error:
+    show("Expected to have finished reduction" in str(error))
+
+net = DDP(nn.Linear(1, 1, bias=False)); net.module.weight.data.fill_(1)
+with net.join():
+    for i in range(rank + 1):
+        net.zero_grad(); net(torch.ones(1, 1) * (i + 1)).sum().backward(); show("joined", net.module.weight.grad)
+        net.module.weight.data -= 0.1 * net.module.weight.grad
+show("end", net.module.weight)
+net = DDP(nn.Linear(1, 1, bias=False)); net.module.weight.data.fill_(1)
+with net.join(divide_by_initial_world_size=False):
+    for i in range(rank + 1):
+        net.zero_grad(); net(torch.ones(1, 1) * (i + 1)).sum().backward(); show(net.module.weight.grad)
+try:
+    with net.join(throw_on_early_termination=True):
+        for i in range(rank + 1):
+            net(torch.ones(1, 1)).sum().backward()
+except RuntimeError as error:
+    show("exhausted" in str(error))
+
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook as power
+for state, hook in ((None, default_hooks.allreduce_hook), (None, default_hooks.bf16_compress_hook if "taeda" in torch.__file__ else default_hooks.fp16_compress_hook),
+                    (None, default_hooks.fp16_compress_wrapper(default_hooks.allreduce_hook)),
+                    (power.PowerSGDState(None, 1, start_powerSGD_iter=2), power.powerSGD_hook)):
+    torch.manual_seed(0)
+    net = DDP(nn.Linear(64, 32, bias=False)); net.register_comm_hook(state, hook)
+    for i in range(5):
+        # Of rank 1 after the average, so that PowerSGD finds all of it.
+        net.zero_grad(); net(torch.ones(2, 64) * (rank + 1.5 + i)).sum().backward()
+    show(hook.__name__ if state or hook is default_hooks.allreduce_hook else "half", net.module.weight.grad[:1, :3], net.module.weight.grad.std() < 1e-3)
+checked = torch.utils.checkpoint.checkpoint
+shared = nn.Linear(4, 4)
+net = DDP(shared, static_graph=True)
+for i in range(3):
+    net.zero_grad(); y = net(torch.ones(2, 4)); checked(shared, y, use_reentrant=False).sum().backward()
+    show("twice", shared.bias.grad)
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize("ranks", [2])
+def test_as_one_process_and_as_pytorch(tmp_path, ranks):
+    ours = run(TRAINING, ranks, tmp_path)
+    pytest.importorskip("torch")
+    theirs = run(TRAINING, ranks, tmp_path, "torch")
+    for rank, (our, their) in enumerate(zip(ours, theirs, strict=True)):
+        assert our.splitlines() == their.splitlines(), rank
+
+
+UNITS = """
+import hashlib, sys
+import torch, torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+torch.manual_seed(0)
+x, y = torch.randn(5, 24, 10), torch.randn(5, 24, 3)
+model = DDP(nn.Sequential(nn.Linear(10, 37), nn.GELU(), nn.LayerNorm(37), nn.Linear(37, 3)), units=8)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+for step in range(5):
+    part = slice(rank * 24 // size, (rank + 1) * 24 // size)
+    each = ((model(x[step, part]) - y[step, part]) ** 2).mean(1)
+    optimizer.zero_grad()
+    each.mean().backward()
+    optimizer.step()
+    losses = torch.zeros(24)
+    dist.all_gather_into_tensor(losses, each.detach())
+bits = [losses.numpy().tobytes(), *(p.detach().numpy().tobytes() for p in model.parameters())]
+print(hashlib.sha256(b"".join(bits)).hexdigest())
+"""
+
+
+def test_same_bits_for_any_number_of_processes(tmp_path):
+    found = {line for ranks in (1, 2, 4, 8) for line in run(UNITS, ranks, tmp_path)}
+    assert len(found) == 1
+
+
+def test_different_models_are_refused(tmp_path):
+    program = """
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+try:
+    torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2 + dist.get_rank()))
+except RuntimeError as error:
+    print("same model" in str(error))
+dist.barrier()
+"""
+    assert run(program, 2, tmp_path) == ["True\n"] * 2
