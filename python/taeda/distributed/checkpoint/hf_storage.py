@@ -9,28 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from taeda import Tensor, no_grad, safetensors
+from taeda.distributed._collectives import barrier
+from taeda.distributed._process_group import ProcessGroup
 from taeda.distributed.tensor import DTensor
+from taeda.distributed.tensor._dtensor import part_like
 
-__all__ = [
-    "CheckpointException",
-    "HuggingFaceStorageReader",
-    "HuggingFaceStorageWriter",
-    "load",
-    "save",
-]
+__all__ = ["HuggingFaceStorageReader", "HuggingFaceStorageWriter"]
 
 _INDEX = "model.safetensors.index.json"
-
-
-class CheckpointException(BaseException):
-    """A checkpoint could not be saved or loaded; ``failures`` has the errors by process.
-
-    Like PyTorch's, it is no ``Exception``.
-    """
-
-    def __init__(self, msg: str, failures: dict[int, Any]) -> None:
-        super().__init__(msg, failures)
-        self.failures = failures
 
 
 class HuggingFaceStorageWriter:
@@ -47,14 +33,26 @@ class HuggingFaceStorageWriter:
         self.path = Path(path)
         self.fqn_to_index_mapping = fqn_to_index_mapping
 
+    def _at(self, path: str | os.PathLike[str]) -> HuggingFaceStorageWriter:
+        return HuggingFaceStorageWriter(path, self.fqn_to_index_mapping)
+
+    def _save(self, state: Mapping[str, Any], group: ProcessGroup | None) -> None:
+        """Write whole tensors in the first process."""
+        whole: dict[str, Any] = {}
+        for name, value in state.items():
+            whole[name] = value.full_tensor() if isinstance(value, DTensor) else value
+        if group is None or group.rank() == 0:
+            self._write(whole)
+        if group is not None:
+            barrier(group)
+
     def _write(self, state: Mapping[str, Any]) -> None:
         places = self.fqn_to_index_mapping or dict.fromkeys(state, 1)
         files: dict[int, dict[str, Tensor]] = {}
         for name, value in state.items():
             if not isinstance(value, Tensor):
                 raise TypeError(f"{name} is a {type(value).__name__}; the format has tensors alone")
-            plain = value.to_local() if isinstance(value, DTensor) else value
-            files.setdefault(places[name], {})[name] = plain.detach().contiguous()
+            files.setdefault(places[name], {})[name] = value.detach().contiguous()
         self.path.mkdir(parents=True, exist_ok=True)
         count = max(places.values(), default=1)
         index: dict[str, Any] = {"metadata": {"total_size": 0}, "weight_map": {}}
@@ -77,86 +75,28 @@ class HuggingFaceStorageReader:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
+    def _at(self, path: str | os.PathLike[str]) -> HuggingFaceStorageReader:
+        return HuggingFaceStorageReader(path)
+
     def _read(self) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}
         for file in sorted(self.path.glob("*.safetensors")):
             found |= safetensors.load_file(file)
         return found
 
-
-def save(
-    state_dict: Mapping[str, Any],
-    *,
-    checkpoint_id: str | os.PathLike[str] | None = None,
-    storage_writer: HuggingFaceStorageWriter,
-    process_group: Any = None,
-    no_dist: bool = False,
-) -> None:
-    """Save a state of one process.
-
-    Args:
-        state_dict: tensors by name.
-        checkpoint_id: another folder than the writer's.
-        storage_writer: where to, and how.
-        process_group: the processes.
-        no_dist: whether there is one process, as there is.
-
-    Raises:
-        CheckpointException: something in the state is no tensor, or a file cannot be written.
-
-    >>> import tempfile, taeda.distributed.checkpoint as dcp
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     dcp.save({"w": taeda.ones(2)}, storage_writer=dcp.HuggingFaceStorageWriter(folder))
-    ...     state = {"w": taeda.zeros(2)}
-    ...     dcp.load(state, storage_reader=dcp.HuggingFaceStorageReader(folder))
-    >>> state
-    {'w': tensor([1., 1.])}
-    """
-    if checkpoint_id is not None:
-        storage_writer = HuggingFaceStorageWriter(
-            checkpoint_id, storage_writer.fqn_to_index_mapping
-        )
-    try:
-        storage_writer._write(state_dict)
-    except Exception as error:
-        raise CheckpointException(f"save: {error}", {0: error}) from error
-
-
-def load(
-    state_dict: dict[str, Any],
-    *,
-    checkpoint_id: str | os.PathLike[str] | None = None,
-    storage_reader: HuggingFaceStorageReader,
-    process_group: Any = None,
-    no_dist: bool = False,
-) -> None:
-    """Load a state, in place.
-
-    Args:
-        state_dict: tensors by name, which get the values of those that are saved.
-        checkpoint_id: another folder than the reader's.
-        storage_reader: where from, and how.
-        process_group: the processes.
-        no_dist: whether there is one process, as there is.
-
-    Raises:
-        CheckpointException: a tensor is missing, or differs in shape, or a file cannot be read.
-    """
-    reader = storage_reader if checkpoint_id is None else HuggingFaceStorageReader(checkpoint_id)
-    try:
-        found = reader._read()
-        missing = sorted(state_dict.keys() - found.keys())
+    def _load(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Write to the tensors of a state."""
+        found = self._read()
+        missing = sorted(state.keys() - found.keys())
         if missing:
             raise RuntimeError(f"Missing key in checkpoint state_dict: {', '.join(missing)}")
-        for name, tensor in state_dict.items():
+        for name, tensor in state.items():
             if tensor.shape != found[name].shape:
                 raise ValueError(
                     f"Size mismatch between saved {list(found[name].shape)} and current: "
                     f"{list(tensor.shape)} for {name}"
                 )
         with no_grad():
-            for name, tensor in state_dict.items():
-                plain = tensor.to_local() if isinstance(tensor, DTensor) else tensor
-                plain.copy_(found[name])
-    except Exception as error:
-        raise CheckpointException(f"load: {error}", {0: error}) from error
+            for name, tensor in state.items():
+                tensor.detach().copy_(part_like(found[name], tensor))
+        return {}

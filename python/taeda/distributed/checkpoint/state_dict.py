@@ -16,8 +16,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from taeda import Tensor
+from taeda import Tensor, zeros_like
+from taeda.distributed._group import get_rank, is_initialized
+from taeda.distributed._objects import broadcast_object_list
+from taeda.distributed.tensor import DTensor
+from taeda.distributed.tensor._dtensor import part_like
 from taeda.nn.module import Module
+from taeda.utils._pytree import tree_map
 
 if TYPE_CHECKING:
     from taeda.optim import Optimizer
@@ -40,12 +45,13 @@ class StateDictOptions:
     """How states are made and loaded.
 
     Attributes:
-        full_state_dict: whether it is that of all processes, of which there is one.
+        full_state_dict: whether it has whole tensors rather than DTensors; with ``cpu_offload``
+            in the first process alone, and nothing in others.
         cpu_offload: whether tensors are copied to the CPU.
         ignore_frozen_params: leave out parameters that require no gradient.
         keep_submodule_prefixes: keep the names of modules above, where a part is asked for.
         strict: raise for keys that are missing or too many.
-        broadcast_from_rank0: whether the first process has the state, which this is.
+        broadcast_from_rank0: whether the first process alone has the state that is loaded.
         flatten_optimizer_state_dict: one dict, with keys like ``state.0.weight.step``.
     """
 
@@ -75,8 +81,12 @@ def _wrappers(model: Module) -> str:
 
 def _names(model: Module) -> dict[int, str]:
     """The name of each parameter, by its identity."""
-    prefix = _wrappers(model)
-    return {id(p): name.removeprefix(prefix) for name, p in model.named_parameters()}
+    return {id(p): _wrapperless(name, model) for name, p in model.named_parameters()}
+
+
+def _wrapperless(name: str, model: Module) -> str:
+    """A parameter's name without what wrappers of the model, or of modules below, have added."""
+    return name.removeprefix(_wrappers(model)).replace("_fsdp_wrapped_module.", "")
 
 
 def _prefix(model: Module) -> str:
@@ -119,7 +129,25 @@ def get_model_state_dict(
                             key = key.removeprefix(start)
                         kept[key] = value
         state = kept
-    return {key: _copied(value) for key, value in state.items()} if options.cpu_offload else state
+    return _placed(state, options)
+
+
+def _placed(state: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
+    """A state as the options want it: whole tensors, on the CPU."""
+    if options.full_state_dict:
+        state = tree_map(lambda x: x.full_tensor() if isinstance(x, DTensor) else x, state)
+        if options.cpu_offload and is_initialized() and get_rank() != 0:
+            return {}
+    return tree_map(_copied, state) if options.cpu_offload else state
+
+
+def _received(state: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
+    """The state of the first process, where it alone has one."""
+    if not options.broadcast_from_rank0 or not is_initialized():
+        return state
+    sent = [state if get_rank() == 0 else None]
+    broadcast_object_list(sent, 0)
+    return sent[0]
 
 
 def _copied(value: Any) -> Any:
@@ -200,6 +228,25 @@ def _unflattened(flat: dict[str, Any], model: Module, optimizer: Optimizer) -> d
     return state
 
 
+def _give_state(optimizer: Optimizer) -> None:
+    """Make the state of an optimizer that has made no step: by one that changes nothing."""
+    if optimizer.state:
+        return
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    if any(p.grad is not None for p in parameters):
+        return
+    rates = [group["lr"] for group in optimizer.param_groups if "lr" in group]
+    for p in parameters:
+        if p.requires_grad:
+            p.grad = zeros_like(p)
+    for group in optimizer.param_groups:
+        group["lr"] = zeros_like(group["lr"]) if isinstance(group["lr"], Tensor) else 0.0
+    optimizer.step()
+    for group, rate in zip(optimizer.param_groups, rates, strict=True):
+        group["lr"] = rate
+    optimizer.zero_grad(set_to_none=True)
+
+
 def _all(optimizers: Optimizer | Iterable[Optimizer]) -> list[Any]:
     from taeda.optim import Optimizer
 
@@ -231,17 +278,17 @@ def get_optimizer_state_dict(
         names = _names(model)
         kept = {names[id(p)] for module in submodules for p in module.parameters()}
     for optimizer in _all(optimizers):
+        _give_state(optimizer)
         state = _by_name(model, optimizer)
         for name, values in state["state"].items():
             if kept is None or name in kept:
-                if options.cpu_offload:
-                    values = {key: _copied(value) for key, value in values.items()}
                 joined["state"][name] = values
         for group in state["param_groups"]:
             if kept is not None:
                 group["params"] = [name for name in group["params"] if name in kept]
             joined["param_groups"].append(group)
-    return _flattened(joined) if options.flatten_optimizer_state_dict else joined
+    joined = _placed(joined, options)
+    return _flattened(joined) if options.flatten_optimizer_state_dict and joined else joined
 
 
 def get_state_dict(
@@ -263,10 +310,18 @@ def get_state_dict(
 def set_model_state_dict(
     model: Module, model_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
 ) -> Any:
-    """Load what `get_model_state_dict` has returned; what ``load_state_dict`` returns."""
+    """Load what `get_model_state_dict` has returned, whole or in parts.
+
+    Returns:
+        What ``load_state_dict`` returns.
+    """
     options = options or StateDictOptions()
     prefix = _prefix(model)
-    state = {prefix + key: value for key, value in model_state_dict.items()}
+    own = {_wrapperless(name, model): p for name, p in model.named_parameters()}
+    state = {
+        prefix + key: part_like(value, own[key]) if key in own else value
+        for key, value in _received(model_state_dict, options).items()
+    }
     return model.load_state_dict(state, strict=options.strict)
 
 
@@ -283,11 +338,18 @@ def set_optimizer_state_dict(
         RuntimeError: a parameter of an optimizer is missing, and the options do not allow it.
     """
     options = options or StateDictOptions()
+    given = _received(optim_state_dict, options)
     for optimizer in _all(optimizers):
-        state = optim_state_dict
+        state = given
         if "param_groups" not in state:
             state = _unflattened(state, model, optimizer)
-        optimizer.load_state_dict(_by_number(model, optimizer, state, options.strict))
+        numbered = _by_number(model, optimizer, state, options.strict)
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        numbered["state"] = {
+            number: {key: part_like(value, parameters[number]) for key, value in values.items()}
+            for number, values in numbered["state"].items()
+        }
+        optimizer.load_state_dict(numbered)
 
 
 def set_state_dict(

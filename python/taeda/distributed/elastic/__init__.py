@@ -1,5 +1,6 @@
-"""What programs ask of the launcher that has started them: `multiprocessing.errors.record`."""
+"""What programs need whose processes may be stopped and started anew, perhaps fewer of them."""
 
 from . import multiprocessing
+from .sampler import ElasticBatchSampler
 
-__all__ = ["multiprocessing"]
+__all__ = ["ElasticBatchSampler", "multiprocessing"]

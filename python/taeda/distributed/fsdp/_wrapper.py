@@ -1,4 +1,4 @@
-"""`FullyShardedDataParallel`: a wrapper that divides parameters among processes; one has all."""
+"""`FullyShardedDataParallel`: a wrapper that divides parameters among processes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import taeda
+from taeda import Tensor
+from taeda.distributed._collectives import broadcast
 from taeda.distributed._group import _known
+from taeda.distributed.device_mesh import DeviceMesh
+from taeda.distributed.tensor import DTensor
+from taeda.distributed.tensor._dtensor import part_like
 from taeda.nn.module import Module
+from taeda.utils._pytree import tree_map
 
 from ._settings import (
     BackwardPrefetch,
@@ -26,9 +32,10 @@ from ._settings import (
     StateDictSettings,
     StateDictType,
 )
+from ._unit import Unit, units_of
+from .wrap import _wrap_below
 
 if TYPE_CHECKING:
-    from taeda import Tensor
     from taeda.optim import Optimizer
 
 __all__ = ["FullyShardedDataParallel"]
@@ -44,32 +51,33 @@ _DEFAULTS: dict[StateDictType, tuple[Any, Any]] = {
 class FullyShardedDataParallel(Module):
     """A module whose parameters are divided among processes.
 
-    A group has one process, which has all: parameters stay the module's own (as with
-    ``use_orig_params=True``), and what says how to divide and to gather chooses nothing. Modules
-    below are not wrapped one by one.
+    It is `fully_shard` as a wrapper. In a group of one process parameters stay the module's own.
 
     Args:
         module: what is trained. Its ``state_dict`` has the same keys as without the wrapper.
         process_group: the processes; all by default.
-        sharding_strategy: what would be divided.
+        sharding_strategy: what is divided: FULL_SHARD, the default, frees parameters between
+            forward and backward (ZeRO-3), SHARD_GRAD_OP does not (ZeRO-2).
+            NO_SHARD is `DistributedDataParallel`.
         cpu_offload: whether parameters are kept in the CPU's memory, where they are.
-        auto_wrap_policy: which modules below would be gathered one by one.
-        backward_prefetch: when parameters would be gathered in backward.
+        auto_wrap_policy: which modules below are gathered one by one; see `fsdp.wrap`.
+        backward_prefetch: kept; parameters are gathered when they are needed.
         mixed_precision: must not ask for other dtypes.
-        ignored_modules: modules that would not be divided.
+        ignored_modules: modules that are not divided.
         param_init_fn: called with each module that has parameters on the meta device, to give them
             memory; ``to_empty`` and ``reset_parameters`` by default.
         device_id: the device, the CPU.
-        sync_module_states: whether processes would agree on parameters.
-        forward_prefetch: when parameters would be gathered in forward.
-        limit_all_gathers: whether few would be gathered at once.
-        use_orig_params: whether parameters keep their names and shapes; they do.
-        ignored_states: parameters that would not be divided.
+        sync_module_states: whether all processes get the parameters and buffers of the first.
+        forward_prefetch: kept, like ``backward_prefetch``.
+        limit_all_gathers: kept; one unit is gathered at a time.
+        use_orig_params: True; parameters keep their names, and are DTensors.
+        ignored_states: parameters that are not divided.
         device_mesh: the group as a grid, in place of ``process_group``.
 
     Raises:
         ValueError: there is no group.
-        NotImplementedError: ``mixed_precision`` asks for another dtype.
+        NotImplementedError: ``mixed_precision`` asks for another dtype, or the strategy is a
+            hybrid one, with several processes.
         RuntimeError: ``device_id`` is no CPU.
 
     >>> import taeda.distributed as dist
@@ -112,11 +120,44 @@ class FullyShardedDataParallel(Module):
         if device_id is not None and taeda.device(device_id).type != "cpu":
             raise RuntimeError(f"FullyShardedDataParallel: there is no device {device_id}")
         _materialise(module, param_init_fn)
-        self.sharding_strategy = sharding_strategy or ShardingStrategy.NO_SHARD
+        alone = self.process_group.size() == 1
+        default = ShardingStrategy.NO_SHARD if alone else ShardingStrategy.FULL_SHARD
+        self.sharding_strategy = sharding_strategy or default
         self._fsdp_wrapped_module = module
+        if not alone:
+            ignored = set(ignored_modules or ())
+            states = [x for x in ignored_states or () if isinstance(x, Tensor)]
+            ignored |= {x for x in ignored_states or () if isinstance(x, Module)}
+            self._divide(auto_wrap_policy, sync_module_states, ignored, states)
         self._settings = _settings_of(StateDictType.FULL_STATE_DICT, None, None)
         self._register_state_dict_hook(_without_prefix)
-        self._register_load_state_dict_pre_hook(_with_prefix)
+        self._register_load_state_dict_pre_hook(_with_prefix, with_module=True)
+
+    def _divide(self, policy: Any, agree: bool, ignored: set[Module], states: list[Tensor]) -> None:
+        """Divide the parameters of the module, after wrapping those below it."""
+        frees = {ShardingStrategy.FULL_SHARD: True, ShardingStrategy.SHARD_GRAD_OP: False}
+        strategy = self.sharding_strategy
+        if strategy not in frees:
+            raise NotImplementedError(
+                f"FullyShardedDataParallel: {strategy} is not supported with several processes; "
+                "use DistributedDataParallel for NO_SHARD"
+            )
+        module, group = self._fsdp_wrapped_module, self.process_group
+        if agree:
+            with taeda.no_grad():
+                for each in (*module.parameters(), *module.buffers()):
+                    broadcast(each.detach(), group=group, group_src=0)
+        if policy is not None:
+
+            def wrap(child: Module) -> FullyShardedDataParallel:
+                return FullyShardedDataParallel(
+                    child, group, strategy, ignored_modules=ignored, ignored_states=states
+                )
+
+            _wrap_below(module, policy, ignored, wrap)
+        kept = [*states, *(p for each in ignored for p in each.parameters())]
+        mesh = DeviceMesh.from_group(group, "cpu")
+        object.__setattr__(module, "_fsdp_unit", Unit(module, mesh, frees[strategy], kept))
 
     @property
     def module(self) -> Module:
@@ -128,7 +169,8 @@ class FullyShardedDataParallel(Module):
 
     def check_is_root(self) -> bool:
         """Whether this is not inside of another one."""
-        return True
+        unit = getattr(self._fsdp_wrapped_module, "_fsdp_unit", None)
+        return unit is None or unit.is_root
 
     @staticmethod
     def fsdp_modules(module: Module, root_only: bool = False) -> list[FullyShardedDataParallel]:
@@ -138,8 +180,16 @@ class FullyShardedDataParallel(Module):
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Within the block gradients are not exchanged, as they are not outside of it."""
-        yield
+        """Within the block gradients are not averaged, but add up in each process."""
+        units = units_of(self)
+        before = [unit.sync for unit in units]
+        for unit in units:
+            unit.sync = False
+        try:
+            yield
+        finally:
+            for unit, sync in zip(units, before, strict=True):
+                unit.sync = sync
 
     @staticmethod
     @contextlib.contextmanager
@@ -151,7 +201,7 @@ class FullyShardedDataParallel(Module):
         offload_to_cpu: bool = False,
         with_grads: bool = False,
     ) -> Iterator[None]:
-        """Within the block all parameters are here, as they always are.
+        """Within the block all parameters are here, as plain tensors.
 
         Args:
             module: a module.
@@ -161,13 +211,24 @@ class FullyShardedDataParallel(Module):
             offload_to_cpu: keep them in the CPU's memory.
             with_grads: also gradients.
         """
-        before = [] if writeback else [(p, p.detach().clone()) for p in module.parameters()]
+        units = units_of(module)
+        if with_grads and units:
+            raise NotImplementedError("summon_full_params: gradients are not gathered")
+        for unit in units:
+            unit.gather()
+        whole = {id(each.whole) for unit in units for each in unit._divided}
+        others = [p for p in module.parameters() if id(p) not in whole]
+        before = [] if writeback else [(p, p.detach().clone()) for p in others]
         try:
             yield
         finally:
             with taeda.no_grad():
                 for p, value in before:
                     p.copy_(value)
+                for unit in units:
+                    if writeback:
+                        unit.keep_changes()
+                    unit.free()
 
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
         """`nn.utils.clip_grad_norm_` of all parameters; the norm before."""
@@ -182,7 +243,7 @@ class FullyShardedDataParallel(Module):
         state_dict_config: StateDictConfig | None = None,
         optim_state_dict_config: OptimStateDictConfig | None = None,
     ) -> StateDictSettings:
-        """Say what ``state_dict`` holds: all kinds are the same among one process.
+        """Say what ``state_dict`` holds: whole tensors, or (SHARDED_STATE_DICT) DTensors.
 
         Returns:
             The settings before.
@@ -236,7 +297,11 @@ class FullyShardedDataParallel(Module):
         """
         from taeda.distributed.checkpoint.state_dict import _by_name
 
-        return _by_name(model, optim, optim_state_dict)
+        named = _by_name(model, optim, optim_state_dict)
+        settings = FullyShardedDataParallel.get_state_dict_type(model)
+        if settings.state_dict_type is not StateDictType.FULL_STATE_DICT:
+            return named
+        return tree_map(_whole, named)
 
     @staticmethod
     def optim_state_dict_to_load(
@@ -262,6 +327,10 @@ class FullyShardedDataParallel(Module):
         if is_named_optimizer:
             return optim_state_dict
         made = _by_number(model, optim, optim_state_dict, strict=True)
+        parameters = [p for group in optim.param_groups for p in group["params"]]
+        for number, state in made["state"].items():
+            for key, value in state.items():
+                state[key] = part_like(value, parameters[number])
         if load_directly:
             optim.load_state_dict(made)
         return made
@@ -292,12 +361,32 @@ def _materialise(module: Module, param_init_fn: Callable[[Module], None] | None)
             each.reset_parameters()  # type: ignore[attr-defined]
 
 
+def _whole(value: Any) -> Any:
+    """A copy of a value of an optimizer's state, of all of it."""
+    if isinstance(value, DTensor):
+        return value.full_tensor()
+    return value.clone() if isinstance(value, Tensor) else value
+
+
 def _without_prefix(module: Module, state: dict[str, Any], prefix: str, metadata: Any) -> None:
+    assert isinstance(module, FullyShardedDataParallel)
+    settings = module._settings
+    whole = settings.state_dict_type is StateDictType.FULL_STATE_DICT
+    config = settings.state_dict_config
     for key in [k for k in state if k.startswith(prefix + _NAME)]:
-        state[prefix + key[len(prefix + _NAME) :]] = state.pop(key)
+        value = state.pop(key)
+        if whole and isinstance(value, DTensor):
+            value = value.full_tensor()
+            if getattr(config, "rank0_only", False) and module.process_group.rank() != 0:
+                continue
+        state[prefix + key[len(prefix + _NAME) :]] = value
 
 
-def _with_prefix(state: dict[str, Any], prefix: str, *others: Any) -> None:
+def _with_prefix(module: Module, state: dict[str, Any], prefix: str, *others: Any) -> None:
     for key in [k for k in state if k.startswith(prefix)]:
         if not key.startswith(prefix + _NAME):
             state[prefix + _NAME + key[len(prefix) :]] = state.pop(key)
+    own = {name: p for name, p in module.named_parameters() if isinstance(p, DTensor)}
+    for name, p in own.items():
+        if prefix + name in state:
+            state[prefix + name] = part_like(state[prefix + name], p)

@@ -1,0 +1,124 @@
+"""Moving the parts of a tensor among processes, from some placements to others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import taeda
+from taeda import Tensor
+from taeda.autograd import Function
+from taeda.distributed import _collectives as plain
+from taeda.distributed._types import ReduceOp
+
+from .placement_types import Partial, Placement, Replicate, Shard
+
+if TYPE_CHECKING:
+    from taeda.distributed.device_mesh import DeviceMesh
+
+__all__ = ["Redistribute", "local_shape", "moved", "part_of"]
+
+_OPS = {"sum": ReduceOp.SUM, "avg": ReduceOp.AVG, "max": ReduceOp.MAX, "min": ReduceOp.MIN}
+
+
+def part_of(tensor: Tensor, mesh: DeviceMesh, dim: int, shard: Shard) -> Tensor:
+    """The part of this process, where a dimension of the grid divides a tensor."""
+    size, first = Shard.local_shard_size_and_offset(
+        tensor.size(shard.dim), mesh.size(dim), mesh.get_local_rank(dim)
+    )
+    return tensor.narrow(shard.dim, first, size)
+
+
+def local_shape(
+    shape: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placement]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shape of this process's part, and where it begins."""
+    sizes, starts = list(shape), [0] * len(shape)
+    for dim, placed in enumerate(placements):
+        if isinstance(placed, Shard):
+            size, first = Shard.local_shard_size_and_offset(
+                sizes[placed.dim], mesh.size(dim), mesh.get_local_rank(dim)
+            )
+            starts[placed.dim] += first
+            sizes[placed.dim] = size
+    return tuple(sizes), tuple(starts)
+
+
+def _gathered(local: Tensor, mesh: DeviceMesh, dim: int, shard: Shard, whole: int) -> Tensor:
+    """All parts along a dimension of the grid, joined. The last may be smaller than the others."""
+    count = mesh.size(dim)
+    each = -(-whole // count)
+    shape = list(local.shape)
+    shape[shard.dim] = each
+    padded = local
+    if local.size(shard.dim) < each:
+        padded = local.new_zeros(shape)
+        padded.narrow(shard.dim, 0, local.size(shard.dim)).copy_(local)
+    parts = [padded.new_empty(shape) for _ in range(count)]
+    plain.all_gather(parts, padded.contiguous(), mesh.get_group(dim))
+    return taeda.cat(parts, shard.dim).narrow(shard.dim, 0, whole)
+
+
+def moved(
+    local: Tensor,
+    shape: Sequence[int],
+    mesh: DeviceMesh,
+    before: Sequence[Placement],
+    after: Sequence[Placement],
+) -> Tensor:
+    """The part of this process after placements change.
+
+    Args:
+        local: its part before.
+        shape: of the whole tensor.
+        mesh: the grid.
+        before: how the tensor is placed.
+        after: how it is to be placed.
+    """
+    changed = [i for i, (b, a) in enumerate(zip(before, after, strict=True)) if b != a]
+    if not changed:
+        return local
+    first = changed[0]
+    for dim in reversed(range(first, mesh.ndim)):
+        placed = before[dim]
+        if isinstance(placed, Shard):
+            sizes, _ = local_shape(shape, mesh, before[:dim])
+            local = _gathered(local, mesh, dim, placed, sizes[placed.dim])
+        elif isinstance(placed, Partial) and not isinstance(after[dim], Partial):
+            local = local.clone()
+            plain.all_reduce(local, _OPS[placed.reduce_op], mesh.get_group(dim))
+    for dim in range(first, mesh.ndim):
+        placed = after[dim]
+        if isinstance(placed, Shard):
+            local = part_of(local, mesh, dim, placed)
+        elif isinstance(placed, Partial) and not isinstance(before[dim], Partial):
+            if placed.reduce_op != "sum":
+                raise NotImplementedError(f"DTensor: nothing is made {placed}")
+            if mesh.get_local_rank(dim) != 0:
+                local = taeda.zeros_like(local)
+    return local.contiguous()
+
+
+class Redistribute(Function):
+    """Changes placements; the gradient's are changed back."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        local: Tensor,
+        shape: Sequence[int],
+        mesh: DeviceMesh,
+        before: Sequence[Placement],
+        after: Sequence[Placement],
+    ) -> Tensor:
+        ctx.shape, ctx.mesh, ctx.before, ctx.after = shape, mesh, before, after
+        out = moved(local, shape, mesh, before, after)
+        return out.clone() if out is local else out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        # The gradient of a part of a sum is that of the sum.
+        given = [Replicate() if isinstance(p, Partial) else p for p in ctx.after]
+        wanted = [Replicate() if isinstance(p, Partial) else p for p in ctx.before]
+        back = moved(grad.contiguous(), ctx.shape, ctx.mesh, given, wanted)
+        return (back.clone() if back is grad else back), None, None, None, None
