@@ -17,8 +17,8 @@ from ._workers import Failure, Workers
 
 __all__ = ["Agent", "JobFailed", "Settings"]
 
-_BEAT = 1.0  # seconds between signs of life of an agent
-_SILENCE = 8.0  # without one it counts as gone
+_BEAT = 0.5  # seconds between signs of life of an agent
+_SILENCE = 5.0  # without one it counts as gone
 
 
 class JobFailed(RuntimeError):

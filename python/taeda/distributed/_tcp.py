@@ -117,6 +117,7 @@ class SocketTransport(Transport):
     def _listen(self, address: str) -> None:
         if self.rank == 0:
             self._store.set("secret", secrets.token_hex(16))
+        self._secret = self._store.get("secret")
         local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         local.bind("")  # the system chooses a name that no file has
         remote = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
@@ -140,7 +141,6 @@ class SocketTransport(Transport):
         if peer in self._outs:
             return self._outs[peer]
         machine, name, host, port = json.loads(self._store.get(f"at/{peer}"))
-        secret = self._store.get("secret")
         if machine and machine == _machine():
             made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             made.connect(bytes.fromhex(name))
@@ -148,7 +148,7 @@ class SocketTransport(Transport):
             made = socket.create_connection((host, port), timeout=30)
             _keep_alive(made)
         made.settimeout(30)
-        made.sendall(_HELLO.pack(secret, self.rank))
+        made.sendall(_HELLO.pack(self._secret, self.rank))
         made.setblocking(False)
         out = self._outs[peer] = _Out(_kept(made))
         self._by_fd[made.fileno()] = out
@@ -389,7 +389,7 @@ class SocketTransport(Transport):
         """A greeting, a header or a message is here. False where the connection is refused."""
         if source.peer is None:
             secret, peer = _HELLO.unpack(source.header)
-            if not hmac.compare_digest(secret, self._store.get("secret")):
+            if not hmac.compare_digest(secret, self._secret):
                 self._drop(source, "is no process of the group")
                 return False
             source.peer = peer

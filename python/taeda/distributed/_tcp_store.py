@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import selectors
 import socket
@@ -18,6 +19,7 @@ from ._stores import HashStore, Store, _bytes
 __all__ = ["TCPStore"]
 
 _sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+_stores: weakref.WeakSet[TCPStore] = weakref.WeakSet()
 
 
 def _kept(made: socket.socket) -> socket.socket:
@@ -95,9 +97,10 @@ class _Server(threading.Thread):
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._ended = False
+        self._values.set_timeout(timedelta(0))  # a client waits; the server never does
 
     def run(self) -> None:
-        while not self._ended:
+        while not self._ended or self._clients:  # others may still need what is kept
             waiting = [c.until for c in self._clients if c.waits_for is not None]
             pause = min([0.5, *(max(0.0, until - time.monotonic()) for until in waiting)])
             for key, _ in self._selector.select(pause):
@@ -106,12 +109,11 @@ class _Server(threading.Thread):
                 else:
                     self._read(key.data)
             self._answer_waiting()
-        for client in list(self._clients):
-            self._forget(client)
         self._selector.close()
         self._listener.close()
 
     def stop(self) -> None:
+        """End when nobody is connected any more."""
         self._ended = True
 
     def _accept(self) -> None:
@@ -249,6 +251,7 @@ class TCPStore(Store):
         self._server: _Server | None = None
         self._local = threading.local()
         self._opened_sockets: list[socket.socket] = []
+        _stores.add(self)
         if is_master:
             shared = _servers.get(port) if multi_tenant else None
             self._server = shared or _Server(host_name, port)
@@ -263,13 +266,17 @@ class TCPStore(Store):
             self.wait(["/workers/all"])
 
     def __del__(self) -> None:
-        for each in self.__dict__.get("_opened_sockets", ()):
-            each.close()
+        self._close()
         # Whoever made the server keeps it; others of this process may share it.
         server: _Server | None = self.__dict__.get("_server")
         if server is not None and _servers.get(self.port) is server:
             del _servers[self.port]
             server.stop()
+            _ending.append(server)
+
+    def _close(self) -> None:
+        for each in self.__dict__.get("_opened_sockets", ()):
+            each.close()
 
     def _connection(self) -> socket.socket:
         """The thread's own connection, so that one that waits holds up no other."""
@@ -375,6 +382,19 @@ class TCPStore(Store):
 
 
 _servers: dict[int, _Server] = {}
+_ending: list[_Server] = []
+
+
+@atexit.register
+def _linger() -> None:
+    """At the end of the program, wait a little for processes that are about to end as well."""
+    until = time.monotonic() + 3
+    for store in list(_stores):
+        store._close()
+    for server in [*_servers.values(), *_ending]:
+        server.stop()
+        server.join(max(0.0, until - time.monotonic()))
+
 
 
 def _text(value: str | bytes) -> str:

@@ -131,7 +131,9 @@ class DTensor(Tensor):
         local = self.as_subclass(Tensor)
         if grad_placements is None or tuple(grad_placements) == self._placed:
             return local
-        return _Graded.apply(local, self._global, self._mesh, self._placed, grad_placements)
+        return Redistribute.apply(
+            local, self._global, self._mesh, self._placed, self._placed, tuple(grad_placements)
+        )
 
     def full_tensor(self, *, grad_placements: Placements = None) -> Tensor:
         """All of it, as a plain tensor, in all processes."""
@@ -209,23 +211,6 @@ class DTensor(Tensor):
             "a DTensor cannot be pickled: save full_tensor() or to_local(), or use "
             "distributed.checkpoint"
         )
-
-
-class _Graded(taeda.autograd.Function):
-    """A part whose gradient is placed otherwise."""
-
-    @staticmethod
-    def forward(ctx: Any, local: Tensor, shape: Any, mesh: Any, placed: Any, grads: Any) -> Tensor:
-        ctx.said = shape, mesh, placed, tuple(grads)
-        return local.clone()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        from ._redistribute import moved
-
-        shape, mesh, placed, grads = ctx.said
-        wanted = [Replicate() if isinstance(p, Partial) else p for p in placed]
-        return moved(grad.contiguous(), shape, mesh, grads, wanted), None, None, None, None
 
 
 def _on_whole(func: Any, name: str, args: Any, kwargs: Any) -> Any:

@@ -59,6 +59,14 @@ def _gathered(local: Tensor, mesh: DeviceMesh, dim: int, shard: Shard, whole: in
     return taeda.cat(parts, shard.dim).narrow(shard.dim, 0, whole)
 
 
+def _sum_in_parts(local: Tensor, mesh: DeviceMesh, mesh_dim: int, dim: int) -> Tensor:
+    """The part of this process of the sum of all processes' tensors."""
+    parts = [part.contiguous() for part in local.chunk(mesh.size(mesh_dim), dim)]
+    out = taeda.empty_like(parts[0])
+    plain.reduce_scatter(out, parts, group=mesh.get_group(mesh_dim))
+    return out
+
+
 def moved(
     local: Tensor,
     shape: Sequence[int],
@@ -79,6 +87,10 @@ def moved(
     if not changed:
         return local
     first = changed[0]
+    if len(changed) == 1 and before[first] == Partial() and isinstance(after[first], Shard):
+        dim = after[first].dim % local.dim()
+        if local.size(dim) % mesh.size(first) == 0:
+            return _sum_in_parts(local, mesh, first, dim)
     for dim in reversed(range(first, mesh.ndim)):
         placed = before[dim]
         if isinstance(placed, Shard):
@@ -100,7 +112,11 @@ def moved(
 
 
 class Redistribute(Function):
-    """Changes placements; the gradient's are changed back."""
+    """Changes placements; the gradient's are changed back.
+
+    The gradient is placed like the result, unless ``grads`` says how: where each process goes on
+    with its own computation from a replicated tensor, gradients are `Partial`.
+    """
 
     @staticmethod
     def forward(
@@ -110,15 +126,16 @@ class Redistribute(Function):
         mesh: DeviceMesh,
         before: Sequence[Placement],
         after: Sequence[Placement],
+        grads: Sequence[Placement] | None = None,
     ) -> Tensor:
-        ctx.shape, ctx.mesh, ctx.before, ctx.after = shape, mesh, before, after
+        ctx.shape, ctx.mesh, ctx.before = shape, mesh, before
+        # The gradient of a part of a sum is that of the sum.
+        ctx.grads = grads or [Replicate() if isinstance(p, Partial) else p for p in after]
         out = moved(local, shape, mesh, before, after)
         return out.clone() if out is local else out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        # The gradient of a part of a sum is that of the sum.
-        given = [Replicate() if isinstance(p, Partial) else p for p in ctx.after]
         wanted = [Replicate() if isinstance(p, Partial) else p for p in ctx.before]
-        back = moved(grad.contiguous(), ctx.shape, ctx.mesh, given, wanted)
-        return (back.clone() if back is grad else back), None, None, None, None
+        back = moved(grad.contiguous(), ctx.shape, ctx.mesh, ctx.grads, wanted)
+        return (back.clone() if back is grad else back), None, None, None, None, None

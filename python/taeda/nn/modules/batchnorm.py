@@ -267,13 +267,13 @@ class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
 class SyncBatchNorm(_BatchNorm):
     """Batch normalisation with the statistics of the batches of all processes.
 
-    In one process, which is what there is, that is the batch normalisation of an input (N, C, ...)
-    with 2 dimensions or more.
+    In one process, and in evaluation, that is the batch normalisation of an input (N, C, ...) with
+    2 dimensions or more. Batches of processes may differ in size.
 
     Args:
         num_features, eps, momentum, affine, track_running_stats, device, dtype, bias: as for
             `BatchNorm1d`.
-        process_group: the processes, all by default; a group has one.
+        process_group: the processes, all by default.
     """
 
     def __init__(
@@ -300,13 +300,62 @@ class SyncBatchNorm(_BatchNorm):
                 f"{type(self).__name__}: expected at least 2D input (got {input.dim()}D input)"
             )
 
+    def forward(self, input: Tensor) -> Tensor:
+        from taeda import distributed
+
+        batch_counts = self.training or self.running_mean is None
+        if not batch_counts or not distributed.is_initialized():
+            return super().forward(input)
+        if distributed.get_world_size(self.process_group) == 1:
+            return super().forward(input)
+        self._check_input_dim(input)
+        return self._forward_of_all(input)
+
+    def _forward_of_all(self, input: Tensor) -> Tensor:
+        """Normalise with the mean and the variance of the batches of all processes."""
+        from taeda.distributed.nn import functional
+
+        dims = [0, *range(2, input.dim())]
+        shape = [1, -1] + [1] * (input.dim() - 2)
+        x = input.float() if input.dtype in (taeda.float16, taeda.bfloat16) else input
+        mean = x.mean(dims)
+        # Means and sums of squares of parts are combined as by Chan et al. (1979).
+        squares = (x - mean.view(shape)).square().sum(dims)
+        count = x.new_full((1,), x.numel() // x.size(1))
+        gathered = functional.all_gather(taeda.cat([mean, squares, count]), self.process_group)
+        rows = taeda.stack(list(gathered))
+        channels = x.size(1)
+        means, sums, counts = rows[:, :channels], rows[:, channels:-1], rows[:, -1:]
+        total = counts.sum()
+        whole = (means * counts).sum(0) / total
+        squares = (sums + counts * (means - whole).square()).sum(0)
+        var = squares / total
+        self._track(whole.detach(), (squares / (total - 1)).detach())
+        scale = (var + self.eps).rsqrt()
+        scale = scale if self.weight is None else scale * self.weight
+        y = (x - whole.view(shape)) * scale.view(shape)
+        y = y if self.bias is None else y + self.bias.view(shape)
+        return y.to(input.dtype)
+
+    def _track(self, mean: Tensor, var: Tensor) -> None:
+        if not self.training or self.running_mean is None or self.running_var is None:
+            return
+        assert self.num_batches_tracked is not None
+        self.num_batches_tracked.add_(1)
+        momentum = self.momentum
+        if momentum is None:
+            momentum = 1.0 / float(self.num_batches_tracked)
+        with taeda.no_grad():
+            self.running_mean.lerp_(mean.to(self.running_mean.dtype), momentum)
+            self.running_var.lerp_(var.to(self.running_var.dtype), momentum)
+
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
         """Replace the batch normalisations in a module, and return it, or what replaces it.
 
         Args:
             module: a module; those below it are replaced in place.
-            process_group: the processes, all by default; a group has one.
+            process_group: the processes, all by default.
         """
         converted = module
         if isinstance(module, _BatchNorm):
