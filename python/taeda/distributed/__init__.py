@@ -1,7 +1,8 @@
-"""Groups of processes, of which each has one member here: this process.
+"""Groups of processes that train together.
 
-Programs for several processes run in one: they make their group, and whatever its processes do
-together gives the result that it has among one. A group of more is refused.
+A launcher (``python -m taeda.distributed.run``, mpiexec, srun) starts a program several times. Each
+process calls `init_process_group`, and then all of them call collectives, in the same order. A group
+may have one process, so that a program runs alone too.
 
 >>> import taeda.distributed as dist
 >>> dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())

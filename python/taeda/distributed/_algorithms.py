@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import taeda
 from taeda import Tensor
@@ -18,10 +18,14 @@ from taeda import Tensor
 from ._transport import Transfer, Transport
 from ._types import ReduceOp
 
+if TYPE_CHECKING:
+    from ._shared import SharedMemory
+
 __all__ = ["Channel", "view_bytes"]
 
 DIRECT = 16  # processes among which each sends to all others
 SMALL = 1 << 14  # bytes up to which whole tensors are sent rather than slices
+SHARE = 1 << 17  # bytes from which on shared memory serves
 BLOCK = 1 << 23  # bytes of a tensor that are combined at a time
 
 Send = tuple[int, Tensor]
@@ -64,15 +68,28 @@ class Channel:
         tag: of this collective alone, the same in all processes.
         seconds: how long it may take.
         deterministic: combine in the order of ranks among any number of processes.
+        memory: finds the memory that all processes share, None where they share none.
     """
 
     def __init__(
-        self, transport: Transport, tag: int, seconds: float, deterministic: bool = False
+        self,
+        transport: Transport,
+        tag: int,
+        seconds: float,
+        deterministic: bool = False,
+        memory: Callable[[Channel], SharedMemory | None] | None = None,
     ) -> None:
         self.transport, self.tag = transport, tag
         self.rank, self.size = transport.rank, transport.size
         self.until = time.monotonic() + seconds
         self.direct = deterministic or self.size <= DIRECT
+        self._memory = memory
+
+    def shared(self, size: int) -> SharedMemory | None:
+        """The memory that all processes share, if some bytes are worth its barriers."""
+        if self._memory is None or size < SHARE or self.size == 1:
+            return None
+        return self._memory(self)
 
     def exchange(self, sends: Sequence[Send], receives: Sequence[Send]) -> None:
         """Send tensors, and receive others meanwhile."""
@@ -96,6 +113,10 @@ class Channel:
 
     def broadcast(self, x: Tensor, root: int) -> None:
         """Send along a binomial tree, or in slices that all then gather."""
+        memory = self.shared(x.nbytes)
+        if memory is not None:
+            memory.broadcast(self, x, root)
+            return
         if x.nbytes > BLOCK // 8 and self.size > 3:
             parts = [x.narrow(0, *part) for part in slices_of(x.numel(), self.size)]
             self.scatter(parts[self.rank], parts if self.rank == root else None, root)
@@ -150,7 +171,7 @@ class Channel:
         got = {peer: taeda.empty_like(x) for peer in self.others()}
         self.exchange([], list(got.items()))
         got[root] = x.clone()
-        self._fold(x, [got[r] for r in range(self.size)], op)
+        self.fold(x, [got[r] for r in range(self.size)], op)
 
     def _reduce_by_tree(self, x: Tensor, root: int, op: Any) -> None:
         place = (self.rank - root) % self.size
@@ -179,11 +200,16 @@ class Channel:
                     [(peer, got[self.rank]) for peer in self.others()],
                     [(peer, got[peer]) for peer in self.others()],
                 )
-                self._fold(x, got, op)
+                self.fold(x, got, op)
                 self._divide(x, op)
                 return
             self.reduce(x, 0, op)
             self.broadcast(x, 0)
+            return
+        memory = self.shared(x.nbytes)
+        if memory is not None:
+            memory.all_reduce(self, x, op)
+            self._divide(x, op)
             return
         for first in range(0, x.numel(), BLOCK // x.element_size()):
             block = x.narrow(0, first, min(BLOCK // x.element_size(), x.numel() - first))
@@ -195,7 +221,10 @@ class Channel:
     def reduce_scatter(self, out: Tensor, parts: Sequence[Tensor], op: Any) -> None:
         """Combine what all have for each process there; the parts are left as they are."""
         mine = parts[self.rank]
-        if self.size > 1 and not self.direct:
+        memory = self.shared(out.nbytes * self.size)
+        if memory is not None:
+            memory.reduce_scatter(self, out, parts, op)
+        elif self.size > 1 and not self.direct:
             work = [part.clone() for part in parts]
             self._combine_slices(work, op)
             _copy(out, work[self.rank])
@@ -208,7 +237,7 @@ class Channel:
                     [(peer, parts[peer]) for peer in self.others()],
                     [(peer, got[peer]) for peer in self.others()],
                 )
-                self._fold(result, got, op)
+                self.fold(result, got, op)
             _copy(out, result)
         self._divide(out, op)
 
@@ -224,7 +253,7 @@ class Channel:
             [(peer, parts[peer]) for peer in self.others()],
             [(peer, got[peer]) for peer in self.others()],
         )
-        self._fold(mine, got, op)
+        self.fold(mine, got, op)
 
     def _combine_by_ring(self, parts: Sequence[Tensor], op: Any) -> None:
         after, before = (self.rank + 1) % self.size, (self.rank - 1) % self.size
@@ -237,6 +266,10 @@ class Channel:
 
     def all_gather_slices(self, parts: Sequence[Tensor]) -> None:
         """Give all processes each other's part, in place."""
+        memory = self.shared(parts[self.rank].nbytes) if _equal(parts) else None
+        if memory is not None:
+            memory.all_gather(self, parts)
+            return
         if self.size <= DIRECT:
             mine = parts[self.rank]
             self.exchange(
@@ -278,7 +311,7 @@ class Channel:
 
     # ---- combining ----
 
-    def _fold(self, out: Tensor, values: Sequence[Tensor], op: Any) -> None:
+    def fold(self, out: Tensor, values: Sequence[Tensor], op: Any) -> None:
         """Combine in the order of ranks; `out` is none of the values but perhaps the last."""
         combine = _COMBINE[op]
         if out is not values[0]:
@@ -294,3 +327,7 @@ class Channel:
 def _copy(out: Tensor, x: Tensor) -> None:
     if out is not x and out.data_ptr() != x.data_ptr():
         out.copy_(x)
+
+
+def _equal(parts: Sequence[Tensor]) -> bool:
+    return all(part.numel() == parts[0].numel() for part in parts)

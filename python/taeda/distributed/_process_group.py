@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -13,10 +15,11 @@ from taeda import Tensor
 from . import flight_recorder
 from ._algorithms import Channel, view_bytes
 from ._errors import DistBackendError
+from ._shared import SharedMemory
 from ._stores import PrefixStore, Store
 from ._tcp import SocketTransport, address_of
 from ._transport import Late, Lost, NoPeers, Transfer, Transport
-from ._types import Backend
+from ._types import Backend, ReduceOp
 from ._work import Runner, Work
 
 default_pg_timeout = timedelta(seconds=1800)
@@ -56,6 +59,8 @@ class ProcessGroup:
         self._broken = ""
         self._runner = Runner(f"taeda group {name}")
         self._said = -1
+        self._memory: SharedMemory | None = None
+        self._memory_sought = False
         self.group_name = name
         self.group_desc = description or "undefined"
         self.bound_device_id: Any = None
@@ -145,7 +150,9 @@ class ProcessGroup:
             record.start()
             try:
                 self._check_whole(name)
-                channel = Channel(self._transport, sequence, seconds, deterministic)
+                channel = Channel(
+                    self._transport, sequence, seconds, deterministic, self._shared_memory
+                )
                 with taeda.no_grad():
                     body(channel)
             except Exception as error:
@@ -159,6 +166,32 @@ class ProcessGroup:
             return self._runner.begin(job, result)
         self._runner.perform(job)
         return None
+
+    def _shared_memory(self, channel: Channel) -> SharedMemory | None:
+        """The memory of all processes, made when it is first asked for, by all of them."""
+        if not self._memory_sought:
+            self._memory_sought = True
+            wanted = os.environ.get("TAEDA_SHARED_MEMORY") != "0"
+            sockets = isinstance(self._transport, SocketTransport)
+            if wanted and sockets and self._transport.one_machine():  # type: ignore[attr-defined]
+                self._memory = self._made_memory(channel)
+        return self._memory
+
+    def _made_memory(self, channel: Channel) -> SharedMemory | None:
+        made: SharedMemory | None = None
+        mine = taeda.tensor([os.getpid(), -1])
+        with contextlib.suppress(OSError, AttributeError):
+            mine[1] = SharedMemory.descriptor()
+        found = [taeda.zeros(2, dtype=taeda.int64) for _ in self._ranks]
+        channel.all_gather(found, mine)
+        places = [(int(pid), int(fd)) for pid, fd in (row.tolist() for row in found)]
+        with contextlib.suppress(OSError):
+            made = SharedMemory(places, self._rank)
+        agreed = taeda.tensor([int(made is not None)])
+        channel.all_reduce(agreed, ReduceOp.MIN)
+        if mine[1] >= 0:
+            os.close(int(mine[1]))
+        return made if agreed.item() else None
 
     def _message(self, out: bool, tensor: Tensor, peer: int | None, tag: int) -> Work:
         """Begin to send a tensor, or to receive one."""

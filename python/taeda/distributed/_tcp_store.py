@@ -396,6 +396,5 @@ def _linger() -> None:
         server.join(max(0.0, until - time.monotonic()))
 
 
-
 def _text(value: str | bytes) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else value
