@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
-from .launch import run
+from .launch import environment, free_port, run
 
 TRAINING = """
 import os
@@ -133,6 +136,96 @@ def test_as_one_process_and_as_pytorch(tmp_path, ranks):
         assert our.splitlines() == their.splitlines(), rank
 
 
+# A program as tutorials of torchrun have it: a Trainer with snapshots.
+PUBLIC = """
+import os, sys
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch.distributed import destroy_process_group, init_process_group
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, Dataset
+from torch.utils.data.distributed import DistributedSampler
+
+class Points(Dataset):
+    def __init__(self, size):
+        generator = torch.Generator().manual_seed(0)
+        self.x = torch.randn(size, 20, generator=generator)
+        self.y = self.x[:, :1] * 2 - 1
+    def __len__(self):
+        return len(self.x)
+    def __getitem__(self, index):
+        return self.x[index], self.y[index]
+
+class Trainer:
+    def __init__(self, model, data, optimizer, every, snapshot):
+        self.local_rank, self.global_rank = int(os.environ["LOCAL_RANK"]), int(os.environ["RANK"])
+        self.data, self.optimizer, self.every, self.snapshot = data, optimizer, every, snapshot
+        self.first = 0
+        if os.path.exists(snapshot):
+            saved = torch.load(snapshot)
+            model.load_state_dict(saved["model"])
+            self.first = saved["epoch"] + 1
+        self.model = DDP(model)
+
+    def epoch(self, number):
+        self.data.sampler.set_epoch(number)
+        total = torch.zeros(1)
+        for x, y in self.data:
+            self.optimizer.zero_grad()
+            loss = F.mse_loss(self.model(x), y)
+            loss.backward()
+            self.optimizer.step()
+            total += loss.detach()
+        dist.all_reduce(total, op=dist.ReduceOp.SUM)
+        if self.global_rank == 0:
+            print(f"epoch {number} loss {total.item() / dist.get_world_size() / len(self.data):.3f}", flush=True)
+
+    def train(self, epochs):
+        for number in range(self.first, epochs):
+            self.epoch(number)
+            if self.local_rank == 0 and number % self.every == 0:
+                torch.save({"model": self.model.module.state_dict(), "epoch": number}, self.snapshot)
+            dist.barrier()
+
+def main(epochs, snapshot):
+    init_process_group(backend="gloo")
+    torch.manual_seed(1)
+    data = Points(256)
+    model = torch.nn.Sequential(torch.nn.Linear(20, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    loader = DataLoader(data, batch_size=16, shuffle=False, sampler=DistributedSampler(data))
+    Trainer(model, loader, optimizer, 1, snapshot).train(epochs)
+    destroy_process_group()
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])
+"""
+
+
+def test_a_public_script_by_both_launchers(tmp_path):
+    """On taeda by its own launcher and by torchrun, and on PyTorch."""
+    path = tmp_path / "program.py"
+    path.write_text(PUBLIC)
+
+    def printed(launcher, epochs, snapshot, *how):
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-m", launcher, "--nproc-per-node", "2",
+             "--master-port", str(free_port()), *how, str(path), str(epochs),
+             str(tmp_path / snapshot)],
+            env=environment(), capture_output=True, text=True, timeout=100,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    ours = printed("taeda.distributed.run", 1, "ours", "-m", "taeda.torch")
+    ours += printed("taeda.distributed.run", 3, "ours", "-m", "taeda.torch")
+    assert [line.split()[1] for line in ours] == ["0", "1", "2"]
+    pytest.importorskip("torch")
+    assert printed("torch.distributed.run", 3, "again", "-m", "taeda.torch") == ours
+    assert printed("torch.distributed.run", 3, "theirs") == ours
+
+
 UNITS = """
 import hashlib, sys
 import torch, torch.distributed as dist
@@ -174,3 +267,28 @@ except RuntimeError as error:
 dist.barrier()
 """
     assert run(program, 2, tmp_path) == ["True\n"] * 2
+
+
+def test_gradients_are_sent_during_backward(tmp_path):
+    program = """
+import torch, torch.distributed as dist
+from torch import nn
+from torch.distributed import flight_recorder
+dist.init_process_group("gloo")
+layers = [nn.Linear(256, 256) for _ in range(6)]
+model = nn.parallel.DistributedDataParallel(nn.Sequential(*layers), bucket_cap_mb=0.2)
+for step in range(3):  # the loss keeps the graph of the step before
+    before = len(flight_recorder.records())
+    loss = model(torch.ones(4, 256)).sum()
+    loss.backward()
+names = [(r["name"], r["begun"]) for r in flight_recorder.records()[before:]]
+wait = next(begun for name, begun in names if name == "wait for gradients")
+print(sum(name == "all_reduce" and begun < wait for name, begun in names) >= 5)
+flight_recorder.chrome_trace(f"{FOLDER}/trace{dist.get_rank()}.json", dist.get_rank())
+dist.barrier()
+"""
+    assert run(program.replace("{FOLDER}", str(tmp_path)), 2, tmp_path) == ["True\n"] * 2
+    import json
+
+    events = json.loads((tmp_path / "trace1.json").read_text())["traceEvents"]
+    assert {"all_reduce", "wait for gradients"} <= {event["name"] for event in events}

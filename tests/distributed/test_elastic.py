@@ -172,7 +172,9 @@ def test_a_machine_that_is_gone(tmp_path):
     agents[1].communicate()
     output, errors = agents[0].communicate(timeout=60)
     assert agents[0].returncode == 0, errors
-    assert "the machine 1 has been silent" in errors
+    # The other agent is silent, unless its processes were missed before.
+    assert "the machine 1 has been silent" in errors or "has ended or closed" in errors
+    assert "attempt 0" in errors
     assert output.count("size 2 2.0") == 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -163,23 +164,61 @@ class Reducer:
             bucket._pending, bucket._future = len(bucket._parameters), None
         self._used: Tensor | None = None
         self._used_work: Work | None = None
+        uses = _uses(outputs)
         if self._static and self._expected is not None:
             absent = [i for i, count in enumerate(self._expected) if count == 0]
         elif self._find_unused and not self._static:
-            reached = _reached(outputs)
-            absent = [i for i, p in enumerate(self._parameters) if id(p) not in reached]
+            absent = [i for i, p in enumerate(self._parameters) if id(p) not in uses]
             self._used = taeda.ones(len(self._parameters), dtype=taeda.int32)
             self._used[absent] = 0
         else:
             absent = []
         self._absent = absent
+        self._early: set[int] = set()
+        if not self._static:
+            self._look_out(uses)
+
+    def _look_out(self, uses: dict[int, list[tuple[Any, int]]]) -> None:
+        """Take gradients from the operations that compute them.
+
+        They reach a parameter only when everything older has been computed: at the end of the pass
+        where an earlier graph, of a loss that is kept, has used the parameter first.
+        """
+        by_node: dict[Any, list[tuple[int, int]]] = {}
+        for i, p in enumerate(self._parameters):
+            places = uses.get(id(p), [])
+            # The engine adds to a gradient that there is, which must not be sent meanwhile.
+            shared = self._as_views and p.grad is not None
+            if len(places) == 1 and not p._backward_hooks and not shared:
+                node, place = places[0]
+                by_node.setdefault(node, []).append((place, i))
+        for node, wanted in by_node.items():
+            node.register_hook(functools.partial(self._computed, wanted))
+
+    def _computed(self, wanted: list[tuple[int, int]], grads: Any, came_in: Any) -> None:
+        if not self._prepared:
+            return
+        if not self._callback_queued:
+            self._begin()
+        for place, i in wanted:
+            if grads[place] is not None:
+                self._early.add(i)
+                self._mark(i)
+                before = self._parameters[i].grad
+                with taeda.no_grad():
+                    self._ready(i, grads[place] if before is None else before + grads[place])
+
+    def _mark(self, i: int) -> None:
+        self._counts[i] += 1
+        if not self._rebuilt:
+            self._arrived.append(i)
 
     def _begin(self) -> None:
         """The first gradient of the pass has come."""
         self._callback_queued = True
         _C._queue_callback(self._finish)
         for i in self._absent:
-            self._ready(i)
+            self._ready(i, self._parameters[i].grad)
 
     def _arrive(self, parameter: Tensor) -> None:
         if not self._prepared:
@@ -187,12 +226,12 @@ class Reducer:
         if not self._callback_queued:
             self._begin()
         i = self._index[id(parameter)]
-        self._counts[i] += 1
-        if not self._rebuilt:
-            self._arrived.append(i)
+        if i in self._early:
+            return
+        self._mark(i)
         if self._static:
             if self._expected is not None and self._counts[i] == self._expected[i]:
-                self._ready(i)
+                self._ready(i, parameter.grad)
             return
         if self._counts[i] > 1:
             raise RuntimeError(
@@ -200,14 +239,16 @@ class Reducer:
                 "gradient twice in one backward pass; DistributedDataParallel(static_graph=True) "
                 "allows for it where each pass is like the first"
             )
-        self._ready(i)
+        self._ready(i, parameter.grad)
 
-    def _ready(self, i: int) -> None:
+    def _ready(self, i: int, grad: Tensor | None) -> None:
         number, place = self._place[i]
         bucket = self._buckets[number]
-        grad, view = self._parameters[i].grad, bucket._views[place]
+        view = bucket._views[place]
         if grad is None:
             view.zero_()
+        elif self._hook is None:
+            taeda.mul(grad.detach(), 1 / self.divisor, out=view)  # copied and divided at once
         elif grad.data_ptr() != view.data_ptr():
             view.copy_(grad)
         bucket._pending -= 1
@@ -220,7 +261,6 @@ class Reducer:
             state, hook = self._hook
             bucket._future = hook(state, bucket)
             return
-        bucket._buffer.div_(self.divisor)
         work = plain.all_reduce(bucket._buffer, ReduceOp.SUM, self._group, async_op=True)
         assert work is not None
         bucket._future = work.get_future()
@@ -230,8 +270,8 @@ class Reducer:
         self._prepared = False
         if self._static and self._expected is None:
             self._expected = list(self._counts)
-            for i in range(len(self._parameters)):
-                self._ready(i)
+            for i, p in enumerate(self._parameters):
+                self._ready(i, p.grad)
         if self._used is not None:
             self._used_work = plain.all_reduce(self._used, group=self._group, async_op=True)
         with flight_recorder.span("wait for gradients"):
@@ -292,23 +332,30 @@ class Reducer:
         self._hook = state, hook
 
 
-def _reached(outputs: Sequence[Tensor]) -> set[int]:
-    """The identities of parameters that gradients of some tensors reach."""
-    found: set[int] = set()
+def _uses(outputs: Sequence[Tensor]) -> dict[int, list[tuple[Any, int]]]:
+    """For each leaf that gradients reach, by its identity: the nodes that send it some, and where.
+
+    A leaf that is an output itself has none.
+    """
+    found: dict[int, list[tuple[Any, int]]] = {}
     seen: set[Any] = set()
     waiting: list[Any] = []
     for output in outputs:
         if output.grad_fn is not None:
             waiting.append(output.grad_fn)
         elif output.requires_grad:
-            found.add(id(output))
+            found[id(output)] = []
     while waiting:
         node = waiting.pop()
         if node in seen:
             continue
         seen.add(node)
-        variable = getattr(node, "variable", None)
-        if variable is not None:
-            found.add(id(variable))
-        waiting += [each for each, _ in node.next_functions if each is not None]
+        for place, (following, _) in enumerate(node.next_functions):
+            if following is None:
+                continue
+            variable = getattr(following, "variable", None)
+            if variable is None:
+                waiting.append(following)
+            else:
+                found.setdefault(id(variable), []).append((node, place))
     return found

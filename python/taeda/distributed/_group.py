@@ -157,7 +157,7 @@ def init_process_group(
     if GroupMember.WORLD is not None:
         raise ValueError("trying to initialize the default process group twice!")
     assert store is None or init_method is None, "Cannot specify both init_method and store."
-    names = BackendConfig(backend or Backend.UNDEFINED).device_backend_map.values()
+    names = list(BackendConfig(backend or Backend.UNDEFINED).device_backend_map.values())
     for name in names:
         assert name in Backend.backend_list, f"Unknown backend type {name}"
         if name == Backend.MPI:
@@ -186,6 +186,8 @@ def init_process_group(
         )
     if device_id is not None and taeda.device(device_id).type != "cpu":
         raise RuntimeError(f"init_process_group: there is no device {device_id}")
+    if world_size > 1 and Backend.FAKE in names:
+        raise RuntimeError("init_process_group: the backend 'fake' has one process")
     _wait_for_all(store, rank, world_size, timeout or default_pg_timeout)
     GroupMember.WORLD = _add(
         backend or Backend.UNDEFINED, store, list(range(world_size)), rank, "default_pg", timeout

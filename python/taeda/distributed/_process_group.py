@@ -14,6 +14,7 @@ from taeda import Tensor
 
 from . import flight_recorder
 from ._algorithms import Channel, view_bytes
+from ._deterministic import is_deterministic
 from ._errors import DistBackendError
 from ._shared import SharedMemory
 from ._stores import PrefixStore, Store
@@ -136,8 +137,6 @@ class ProcessGroup:
             async_op: begin it, and return what to wait for.
             timeout: how long it may take; the group's by default.
         """
-        from ._deterministic import is_deterministic
-
         self._sequence += 1
         sequence = self._sequence
         dtype = str(result[0].dtype) if result else ""

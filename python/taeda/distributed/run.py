@@ -87,7 +87,10 @@ def _outputs(text: str) -> list[int]:
     """What goes where, per local rank: one number for all, or ``0:3,1:1``."""
     if ":" not in text:
         return [int(text)]
-    pairs = dict(tuple(map(int, part.split(":"))) for part in text.split(","))
+    pairs: dict[int, int] = {}
+    for part in text.split(","):
+        local, _, what = part.partition(":")
+        pairs[int(local)] = int(what)
     return [pairs.get(local, 0) for local in range(max(pairs) + 1)]
 
 
@@ -118,7 +121,7 @@ def _settings(given: argparse.Namespace) -> tuple[Settings, TCPStore]:
     least_nodes, most_nodes = (1, 1) if given.standalone else _range(given.nnodes)
     least, processes = _range(given.nproc_per_node)
     conf = dict(part.split("=", 1) for part in given.rdzv_conf.split(",") if part)
-    meeting = float(conf.get("timeout", conf.get("join_timeout", 300)))
+    meeting = float(conf.get("timeout") or conf.get("join_timeout") or 300)
     host, port = given.master_addr, given.master_port
     if given.rdzv_endpoint:
         name, _, number = given.rdzv_endpoint.rpartition(":")

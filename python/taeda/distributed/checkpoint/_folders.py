@@ -61,7 +61,9 @@ class FileSystemWriter:
         if group is not None:
             found = [None] * group.size()
             _objects.all_gather_object(found, (mine, problem and str(problem)), group)
-        failures = {i: RuntimeError(why) for i, (_, why) in enumerate(found) if why}
+        failures: dict[int, Exception] = {
+            i: RuntimeError(why) for i, (_, why) in enumerate(found) if why
+        }
         if not failures and rank == 0:
             try:
                 self._finish(data, [parts for parts, _ in found])

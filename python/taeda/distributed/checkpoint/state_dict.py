@@ -147,7 +147,7 @@ def _received(state: dict[str, Any], options: StateDictOptions) -> dict[str, Any
         return state
     sent = [state if get_rank() == 0 else None]
     broadcast_object_list(sent, 0)
-    return sent[0]
+    return sent[0] or {}
 
 
 def _copied(value: Any) -> Any:

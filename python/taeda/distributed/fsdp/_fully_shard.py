@@ -174,6 +174,7 @@ def fully_shard(
         )
     if not isinstance(reshard_after_forward, (bool, type(None))) and mesh.size() > 1:
         raise NotImplementedError("fully_shard: reshard_after_forward must be a bool or None")
+    free = None if reshard_after_forward is None else bool(reshard_after_forward)
     for each in module if isinstance(module, (list, tuple)) else [module]:
         if isinstance(each, (ModuleList, ModuleDict)):
             raise ValueError(
@@ -183,7 +184,7 @@ def fully_shard(
             kind: Any = type(each)
             each.__class__ = _sharded(kind)
             if mesh.size() > 1:
-                _divide(each, mesh, reshard_after_forward, ignored_params or set())
+                _divide(each, mesh, free, ignored_params or set())
     return module
 
 

@@ -17,7 +17,7 @@ from taeda.distributed import _collectives as plain
 from taeda.distributed._work import Work
 from taeda.distributed.device_mesh import DeviceMesh
 from taeda.distributed.tensor import DTensor, Shard
-from taeda.distributed.tensor._dtensor import _made
+from taeda.distributed.tensor._dtensor import _GRAD, _made
 from taeda.distributed.tensor._redistribute import part_of
 from taeda.nn.module import Module
 from taeda.utils._pytree import tree_leaves
@@ -175,7 +175,10 @@ class Unit:
         for each, size in zip(self._divided, sizes, strict=True):
             whole = source[:, column : column + each.padded].reshape(-1)[:size]
             target[first : first + size] = whole
-            if each.whole is None:
+            # A new leaf for each pass gets its gradient when the operations that use it have been
+            # computed, also where an older graph is still there.
+            stale = each.whole is not None and each.whole.grad is None and self._pending <= 0
+            if each.whole is None or stale:
                 view = self._buffer[first : first + size].view(each.shape)
                 each.whole = taeda.nn.Parameter(view, each.requires_grad)
                 if each.requires_grad:
@@ -271,8 +274,8 @@ class Unit:
             for each, part in zip(trained, parts, strict=True):
                 local = Tensor.size(each.part)
                 mine = part[: local.numel()].view(local)
-                before = Tensor.grad.__get__(each.part)
-                Tensor.grad.__set__(each.part, mine.clone() if before is None else before + mine)
+                before = _GRAD.__get__(each.part)
+                _GRAD.__set__(each.part, mine.clone() if before is None else before + mine)
         self._reductions = []
         self.free()
 

@@ -232,7 +232,8 @@ class FullyShardedDataParallel(Module):
 
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
         """`nn.utils.clip_grad_norm_` of all parameters; the norm before."""
-        return taeda.nn.utils.clip_grad_norm_(self.parameters(), max_norm, norm_type)
+        norm = taeda.nn.utils.clip_grad_norm_(self.parameters(), max_norm, norm_type)
+        return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
     # ---- saving ----
 

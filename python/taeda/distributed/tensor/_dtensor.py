@@ -23,6 +23,8 @@ __all__ = ["DTensor", "Placements", "distribute_module", "distribute_tensor"]
 
 Placements = Sequence[Placement] | None
 
+_GRAD: Any = Tensor.grad  # the descriptor of parts' gradients
+
 # What can be done to each part by itself, beside elementwise operations.
 _LOCAL = {
     "clone", "copy_", "detach", "empty_like", "ones_like", "rand_like", "randn_like", "zero_",
@@ -99,7 +101,7 @@ class DTensor(Tensor):
         return self._placed
 
     @property
-    def shape(self) -> taeda.Size:  # type: ignore[override]
+    def shape(self) -> taeda.Size:
         """The sizes of the whole tensor."""
         return self._global if "_global" in self.__dict__ else Tensor.size(self)
 
@@ -112,14 +114,14 @@ class DTensor(Tensor):
         return math.prod(self.shape)
 
     @property
-    def grad(self) -> DTensor | None:  # type: ignore[override]
+    def grad(self) -> DTensor | None:
         """The gradient, placed as the tensor is."""
-        local = Tensor.grad.__get__(self)
+        local = _GRAD.__get__(self)
         return None if local is None else _made(local, self._mesh, self._placed, self._global)
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        Tensor.grad.__set__(self, None if value is None else value.as_subclass(Tensor))
+        _GRAD.__set__(self, None if value is None else value.as_subclass(Tensor))
 
     def to_local(self, *, grad_placements: Placements = None) -> Tensor:
         """The part that this process has, as a plain tensor.

@@ -87,8 +87,9 @@ def moved(
     if not changed:
         return local
     first = changed[0]
-    if len(changed) == 1 and before[first] == Partial() and isinstance(after[first], Shard):
-        dim = after[first].dim % local.dim()
+    wanted = after[first]
+    if len(changed) == 1 and before[first] == Partial() and isinstance(wanted, Shard):
+        dim = wanted.dim % local.dim()
         if local.size(dim) % mesh.size(first) == 0:
             return _sum_in_parts(local, mesh, first, dim)
     for dim in reversed(range(first, mesh.ndim)):

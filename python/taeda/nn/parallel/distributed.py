@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from taeda import Tensor
+    from taeda.distributed._buckets import Reducer
     from taeda.distributed._work import Work
     from taeda.distributed.algorithms.join import JoinHook
 
@@ -76,7 +77,6 @@ class DistributedDataParallel(Module):
         *,
         units: int | None = None,
     ) -> None:
-        from taeda.distributed._buckets import Reducer
         from taeda.distributed._group import _known
 
         super().__init__()
@@ -125,17 +125,23 @@ class DistributedDataParallel(Module):
             from taeda.distributed._units import Units
 
             self._units = Units(module, self.process_group, units, dim)
-        names = [n for n, p in named if p.requires_grad]
-        self.reducer = None
+        self._trained = {n: p for n, p in named if p.requires_grad}
+        self.reducer: Reducer | None = None
         if self._units is None and self.process_group.size() > 1:
-            self.reducer = Reducer(
-                names, parameters, self.process_group, self.bucket_bytes_cap,
-                find_unused_parameters, gradient_as_bucket_view, static_graph,
-            )  # fmt: skip
+            self.reducer = self._made_reducer()
+
+    def _made_reducer(self) -> Reducer:
+        from taeda.distributed._buckets import Reducer
+
+        return Reducer(
+            list(self._trained), list(self._trained.values()), self.process_group,
+            self.bucket_bytes_cap, self.find_unused_parameters, self.gradient_as_bucket_view,
+            self.static_graph,
+        )  # fmt: skip
 
     def _check_parameters(self, named: list[tuple[str, Any]]) -> None:
         """Processes must have the same parameters."""
-        from taeda.distributed import all_gather_object
+        from taeda.distributed._objects import all_gather_object
 
         mine = [(name, tuple(p.shape), str(p.dtype)) for name, p in named]
         found: list[Any] = [None] * self.process_group.size()
@@ -151,7 +157,7 @@ class DistributedDataParallel(Module):
 
     def _from_process(self, rank: int, tensors: Sequence[Tensor]) -> None:
         """Give all processes the tensors of one, sent together by their dtypes."""
-        from taeda.distributed import broadcast
+        from taeda.distributed._collectives import broadcast
 
         for dtype in dict.fromkeys(t.dtype for t in tensors):
             group = [t.detach() for t in tensors if t.dtype == dtype]
@@ -209,8 +215,9 @@ class DistributedDataParallel(Module):
             raise TypeError("Communication hook must be callable.")
         if self._units is not None:
             raise RuntimeError("register_comm_hook: there are no buckets with units")
-        if self.reducer is not None:
-            self.reducer.register(state, hook)
+        if self.reducer is None:  # a group of one, which has nothing to send otherwise
+            self.reducer = self._made_reducer()
+        self.reducer.register(state, hook)
 
     # ---- processes with unequal numbers of batches ----
 
@@ -249,7 +256,7 @@ class DistributedDataParallel(Module):
 
     def _announce(self, syncs: bool) -> None:
         """Say that this process has another batch, and whether it averages gradients."""
-        from taeda.distributed import all_reduce
+        from taeda.distributed._collectives import all_reduce
         from taeda.distributed.algorithms.join import Join
 
         work: Work | None = Join.notify_join_context(self)
@@ -261,7 +268,8 @@ class DistributedDataParallel(Module):
 
     def _common_rank(self, mine: bool) -> int:
         """The last process that says that it could be the one."""
-        from taeda.distributed import ReduceOp, all_reduce
+        from taeda.distributed._collectives import all_reduce
+        from taeda.distributed._types import ReduceOp
 
         rank = taeda.tensor([self.process_group.rank() if mine else -1])
         all_reduce(rank, ReduceOp.MAX, self.process_group)

@@ -131,9 +131,9 @@ class ColwiseParallel(_Linear):
     def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
         mesh = device_mesh
         _check("ColwiseParallel", module, mesh, (taeda.nn.Linear, taeda.nn.Embedding))
-        linear = isinstance(module, taeda.nn.Linear)
-        dim = 0 if linear else 1
-        if module.weight.size(dim) % mesh.size():
+        dim = 0 if isinstance(module, taeda.nn.Linear) else 1
+        given: Any = module
+        if given.weight.size(dim) % mesh.size():
             raise ValueError(
                 f"ColwiseParallel: {module} cannot be divided evenly among {mesh.size()} processes"
             )
@@ -176,7 +176,8 @@ class RowwiseParallel(_Linear):
         mesh = device_mesh
         _check("RowwiseParallel", module, mesh, (taeda.nn.Linear, taeda.nn.Embedding))
         linear = isinstance(module, taeda.nn.Linear)
-        if module.weight.size(1 if linear else 0) % mesh.size():
+        given: Any = module
+        if given.weight.size(1 if linear else 0) % mesh.size():
             raise ValueError(
                 f"RowwiseParallel: {module} cannot be divided evenly among {mesh.size()} processes"
             )
@@ -185,10 +186,10 @@ class RowwiseParallel(_Linear):
 
         def forward(x: Tensor) -> Tensor:
             y = _moved(part(module, mesh, x), mesh, Partial(), self.output_layouts)
-            if linear and module.bias is not None:
+            if linear and given.bias is not None:
                 divided = isinstance(self.output_layouts, Shard)
                 grads = [Partial()] if divided else None
-                y = y + module.bias.to_local(grad_placements=grads)
+                y = y + given.bias.to_local(grad_placements=grads)
             return _result(y, mesh, self.output_layouts, self.use_local_output)
 
         module.forward = forward  # type: ignore[method-assign]
@@ -242,7 +243,7 @@ def _with_parts(
     try:
         for name, p in kept.items():
             assert isinstance(p, DTensor)
-            module._parameters[name] = p.to_local(grad_placements=grads)  # type: ignore[assignment]
+            module._parameters[name] = p.to_local(grad_placements=grads)
             module.__dict__[name] = module._parameters[name]
         return forward(x)
     finally:
