@@ -124,7 +124,8 @@ def test_over_mpi(tmp_path):
         assert (tmp_path / f"out{rank}").read_text().splitlines() == by_sockets[rank].splitlines()
 
 
-def test_sums_of_many_processes(tmp_path):
+@pytest.mark.parametrize("shared", [0, 1])
+def test_sums_of_many_processes(tmp_path, shared):
     """Trees, rings and the order of ranks, among more processes than exchange all with all."""
     program = """
 import os
@@ -153,7 +154,7 @@ for n in (1, 3, 5000, 100_001):
     dist.set_deterministic(False)
 print("good")
 """
-    assert run(program, 5, tmp_path) == ["good\n"] * 5
+    assert run(program, 5, tmp_path, TAEDA_SHARED_MEMORY=shared) == ["good\n"] * 5
 
 
 FAILING = """

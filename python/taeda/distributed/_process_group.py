@@ -236,6 +236,9 @@ class ProcessGroup:
             return error
         where = f"{name} (operation {sequence} of group {self.group_name})"
         if isinstance(error, Late):
+            # Those that wait as well say so within half a second.
+            self._watch()
+            time.sleep(0.5)
             missing = self._missing(sequence) or [self._ranks[p] for p in error.peers]
             why = f"rank {_listed(missing)} did not come to {where} within {seconds:g} s"
         elif isinstance(error, Lost):
