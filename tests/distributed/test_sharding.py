@@ -51,6 +51,9 @@ expected = train(alone, adam(alone), True)
 clipped = net()
 expected_clipped = train(clipped, adam(clipped), True, clip=True)
 
+ddp = nn.parallel.DistributedDataParallel(net())
+ddp_losses = train(ddp, adam(ddp), False)
+
 for free in (True, False, None):
     model = net()
     for layer in model:
@@ -60,7 +63,10 @@ for free in (True, False, None):
     model[0].set_modules_to_forward_prefetch([model[2]])
     model[4].set_modules_to_backward_prefetch([model[2]])
     optimizer = adam(model)
-    assert torch.allclose(train(model, optimizer, False), expected, rtol=1e-5)
+    losses = train(model, optimizer, False)
+    assert torch.allclose(losses, expected, rtol=1e-5)
+    assert torch.equal(losses, ddp_losses)  # to the last bit
+    assert all(torch.equal(p.full_tensor(), q) for p, q in zip(model.parameters(), ddp.parameters()))
     for p, q in zip(model.parameters(), alone.parameters()):
         assert p.shape == q.shape and torch.allclose(p.full_tensor(), q, atol=1e-6)
         assert p.to_local().shape[0] <= -(-q.shape[0] // size)

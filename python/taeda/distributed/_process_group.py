@@ -59,7 +59,8 @@ class ProcessGroup:
         self._sequence = 0
         self._broken = ""
         self._runner = Runner(f"taeda group {name}")
-        self._said = -1
+        self._current = 0  # the operation that is being performed
+        self._said = 0
         self._memory: SharedMemory | None = None
         self._memory_sought = False
         self.group_name = name
@@ -147,6 +148,7 @@ class ProcessGroup:
 
         def job() -> None:
             record.start()
+            self._current = sequence
             try:
                 self._check_whole(name)
                 channel = Channel(
@@ -222,10 +224,10 @@ class ProcessGroup:
 
     def _watch(self) -> str | None:
         """Look around while this process waits, and let others know that it does."""
-        if self._said != self._sequence:
-            self._said = self._sequence
+        if self._said != self._current:
+            self._said = self._current
             try:
-                self._store.set(f"waits/{self._rank}", str(self._sequence))
+                self._store.set(f"waits/{self._rank}", str(self._current))
             except RuntimeError:
                 return None
         return self._given_up()

@@ -94,14 +94,16 @@ def _outputs(text: str) -> list[int]:
     return [pairs.get(local, 0) for local in range(max(pairs) + 1)]
 
 
-def _store(host: str, port: int, here: bool, timeout: float) -> TCPStore:
+def _store(host: str, port: int, here: bool, alone: bool, timeout: float) -> TCPStore:
     """The store of all agents; the first on the machine where they meet keeps it."""
     wait = timedelta(seconds=timeout)
-    if here:
+    if here or alone:
         try:
             return TCPStore(host, port, is_master=True, timeout=wait)
-        except DistNetworkError:
-            pass  # another agent on this machine was first
+        except DistNetworkError as error:
+            if alone:
+                raise SystemExit(f"taeda.distributed.run: {error}") from None
+            # Another agent on this machine was first.
     return TCPStore(host, port, timeout=wait)
 
 
@@ -130,7 +132,7 @@ def _settings(given: argparse.Namespace) -> tuple[Settings, TCPStore]:
         # A single machine needs no port that others know.
         host, port = "127.0.0.1", 0
     here = given.node_rank == 0 if given.node_rank is not None else _is_here(host)
-    store = _store(host, port, here or most_nodes == 1, meeting)
+    store = _store(host, port, here, most_nodes == 1, meeting)
     command = [] if given.no_python else [sys.executable, "-u"]
     command += (["-m"] if given.module else []) + [given.program, *given.arguments]
     shown = given.local_ranks_filter
