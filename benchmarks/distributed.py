@@ -147,6 +147,7 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--note", default="", help="a sentence about the machine for the page")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     given = parser.parse_args()
     sections: list[tuple[str, list[str]]] = []
@@ -158,13 +159,13 @@ def main() -> None:
         sections.append((f"DistributedDataParallel among {ranks}", ddp(ranks, given.rounds)))
     sections.append(("Memory under ZeRO-3", memory([1, *given.ranks])))
     sections.append(("To 10,000 processes", simulated(fitted, table)))
-    text = page(sections, given.rounds)
+    text = page(sections, given.rounds, given.note)
     print(text)
     if given.write:
         PAGE.write_text(text)
 
 
-def page(sections: list[tuple[str, list[str]]], rounds: int) -> str:
+def page(sections: list[tuple[str, list[str]]], rounds: int, note: str) -> str:
     """The page of what was measured."""
     cpu = next(
         (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
@@ -178,7 +179,7 @@ def page(sections: list[tuple[str, list[str]]], rounds: int) -> str:
         "",
         f"{datetime.date.today()}, {len(os.sched_getaffinity(0))} cores of {cpu}, all processes "
         f"on this machine, one thread each, medians of {rounds} rounds. Where there are more "
-        "processes than cores, they wait for cores.",
+        "processes than cores, they wait for cores." + (f" {note}" if note else ""),
     ]
     for title, body in sections:
         lines += ["", f"## {title}", "", *EXPLAINED.get(title.split(" among")[0], []), *body]

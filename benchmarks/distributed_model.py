@@ -83,7 +83,8 @@ def simulated(figures: dict[str, dict[str, float]], table: Callable[..., list[st
         f"{NETWORK_LATENCY * 1e6:.0f} µs and {NETWORK_BYTES / 1e9:g} GB/s between machines, "
         f"{PROCESSES} processes on each, {BUCKETS} buckets of 25 MiB, {BACKWARD:g} s of backward. "
         "The last column is backward alone over a simulated backward whose buckets are sent in "
-        "two levels while it goes on. The two levels are a plan: groups of processes send in one "
+        "two levels while it goes on. Within machines the fit counts, of processes that share these "
+        "cores; machines with a core for each are faster. The two levels are a plan: groups of processes send in one "
         "level today, by rings and trees beyond 16 processes.",
         "",
     ]
