@@ -9,7 +9,7 @@
 namespace taeda::TAEDA_ISA {
 
 // Clenshaw's sum of a Chebyshev series at t in [-1, 1].
-template <int N> [[maybe_unused]] static double chebyshev_sum(const double (&c)[N], double t) {
+template <int N> SLOW_FN double chebyshev_sum(const double (&c)[N], double t) {
   double a = 0, b = 0;
   for (int k = N - 1; k > 0; --k) {
     const double next = c[k] + 2 * t * a - b;
@@ -20,56 +20,56 @@ template <int N> [[maybe_unused]] static double chebyshev_sum(const double (&c)[
 }
 
 // ---- modified Bessel functions ----
-[[maybe_unused]] static double i0e_double(double x) {
+SLOW_FN double i0e_double(double x) {
   const double a = __builtin_fabs(x);
   if (a <= 8) return chebyshev_sum(kI0Small, a / 4 - 1);
   return chebyshev_sum(kI0Large, 16 / a - 1) / __builtin_sqrt(a);
 }
-[[maybe_unused]] static double i1e_double(double x) {
+SLOW_FN double i1e_double(double x) {
   const double a = __builtin_fabs(x);
   if (a <= 8) return chebyshev_sum(kI1Small, a / 4 - 1) * x;
   return __builtin_copysign(chebyshev_sum(kI1Large, 16 / a - 1) / __builtin_sqrt(a), x);
 }
 // The exponential in two steps: it overflows before the function does.
-[[maybe_unused]] static double i0_double(double x) {
+SLOW_FN double i0_double(double x) {
   const double half = ::exp(__builtin_fabs(x) / 2);
   return half == kInf ? half : half * i0e_double(x) * half;
 }
-[[maybe_unused]] static double i1_double(double x) {
+SLOW_FN double i1_double(double x) {
   const double half = ::exp(__builtin_fabs(x) / 2);
   return half == kInf ? __builtin_copysign(half, x) : half * i1e_double(x) * half;
 }
-[[maybe_unused]] static double k0e_double(double x) {
+SLOW_FN double k0e_double(double x) {
   if (!(x > 0)) return x == 0 ? kInf : kNan;
   if (x <= 2)
     return ::exp(x) * (chebyshev_sum(kK0Small, x * x / 2 - 1) - ::log(x / 2) * i0_double(x));
   return chebyshev_sum(kK0Large, 4 / x - 1) / __builtin_sqrt(x);
 }
-[[maybe_unused]] static double k1e_double(double x) {
+SLOW_FN double k1e_double(double x) {
   if (!(x > 0)) return x == 0 ? kInf : kNan;
   if (x <= 2)
     return ::exp(x) * (chebyshev_sum(kK1Small, x * x / 2 - 1) / x + ::log(x / 2) * i1_double(x));
   return chebyshev_sum(kK1Large, 4 / x - 1) / __builtin_sqrt(x);
 }
-[[maybe_unused]] static double k0_double(double x) { return k0e_double(x) * ::exp(-x); }
-[[maybe_unused]] static double k1_double(double x) { return k1e_double(x) * ::exp(-x); }
+SLOW_FN double k0_double(double x) { return k0e_double(x) * ::exp(-x); }
+SLOW_FN double k1_double(double x) { return k1e_double(x) * ::exp(-x); }
 
 // ---- Bessel functions: the C library's ----
-[[maybe_unused]] static double bessel_j0_double(double x) { return ::j0(x); }
-[[maybe_unused]] static double bessel_j1_double(double x) { return ::j1(x); }
-[[maybe_unused]] static double bessel_y0_double(double x) {
+SLOW_FN double bessel_j0_double(double x) { return ::j0(x); }
+SLOW_FN double bessel_j1_double(double x) { return ::j1(x); }
+SLOW_FN double bessel_y0_double(double x) {
   return x > 0 ? ::y0(x) : (x == 0 ? -kInf : kNan);
 }
-[[maybe_unused]] static double bessel_y1_double(double x) {
+SLOW_FN double bessel_y1_double(double x) {
   return x > 0 ? ::y1(x) : (x == 0 ? -kInf : kNan);
 }
-[[maybe_unused]] static double spherical_bessel_j0_double(double x) {
+SLOW_FN double spherical_bessel_j0_double(double x) {
   if (x == 0) return 1;
   return __builtin_fabs(x) == kInf ? 0.0 : ::sin(x) / x;
 }
 
 // ---- the Airy function ----
-[[maybe_unused]] static double airy_ai_double(double x) {
+SLOW_FN double airy_ai_double(double x) {
   if (x >= -3 && x <= 1) return chebyshev_sum(kAiryMiddle, (x + 1) / 2);
   const double a = __builtin_fabs(x), root = __builtin_sqrt(a), z = 2 * a * root / 3;
   if (x > 1) {
@@ -89,7 +89,7 @@ inline constexpr double kRootTwoOverPi = 0.79788456080286535588;
 inline constexpr double kRootTwoPi = 2.50662827463100050242;
 
 // exp(x^2) erfc(x). The square's rounding error would be multiplied by x^2: it is put back.
-[[maybe_unused]] static double erfcx_double(double x) {
+SLOW_FN double erfcx_double(double x) {
   if (x < 25) {
     if (x < -26.7) return kInf;
     const double square = x * x, rest = ::fma(x, x, -square);
@@ -102,20 +102,20 @@ inline constexpr double kRootTwoPi = 2.50662827463100050242;
 }
 // erfc(x / sqrt(2)) / 2. The argument's rounding error, which the tail would multiply by x^2, is
 // put back.
-[[maybe_unused]] static double normal_tail(double x) {
+SLOW_FN double normal_tail(double x) {
   constexpr double low = -4.833646656726456726e-17;  // sqrt(1/2) - kRootHalf
   const double t = x * kRootHalf, rest = ::fma(x, kRootHalf, -t) + x * low;
   if (__builtin_fabs(t) > 30) return ::erfc(t) / 2;
   return ::erfc(t) / 2 - rest * ::exp(-t * t) / kRootPi;
 }
-[[maybe_unused]] static double ndtr_double(double x) { return normal_tail(-x); }
-[[maybe_unused]] static double log_ndtr_double(double x) {
+SLOW_FN double ndtr_double(double x) { return normal_tail(-x); }
+SLOW_FN double log_ndtr_double(double x) {
   if (x < -1) return ::log(erfcx_double(-x * kRootHalf) / 2) - x * x / 2;
   return ::log1p(-normal_tail(x));
 }
 // Newton's method on log(ndtr(x)) = log(p) for small p, from the tail's leading term; elsewhere
 // erfinv.
-[[maybe_unused]] static double ndtri_double(double p) {
+SLOW_FN double ndtri_double(double p) {
   if (!(p >= 0 && p <= 1)) return kNan;
   if (p == 0 || p == 1) return p == 0 ? -kInf : kInf;
   if (p >= 0.25 && p <= 0.75) return erfinv(2 * p - 1) / kRootHalf;
@@ -134,14 +134,14 @@ inline constexpr double kRootTwoPi = 2.50662827463100050242;
 
 // ---- incomplete gamma functions ----
 // log(gamma(1 + a)) for a in [0, 1].
-[[maybe_unused]] static double lgamma_near_one(double a) {
+SLOW_FN double lgamma_near_one(double a) {
   if (a > 0.1) return lgamma(1 + a);
   double sum = 0;
   for (int k = 15; k >= 0; --k) sum = sum * a + kGammaNearOne[k];
   return a * sum;
 }
 // u - log(1 + u) for u > -1, exact for small u too.
-[[maybe_unused]] static double log_gap(double u) {
+SLOW_FN double log_gap(double u) {
   if (u < -0.5 || u > 1) return u - ::log1p(u);
   const double s = u / (2 + u), z = s * s;
   double term = 2 * s * z, sum = 0;
@@ -154,7 +154,7 @@ inline constexpr double kRootTwoPi = 2.50662827463100050242;
   return s * u - sum;
 }
 // x^a exp(-x) / gamma(a + 1)
-[[maybe_unused]] static double gamma_weight(double a, double x) {
+SLOW_FN double gamma_weight(double a, double x) {
   if (a < 10) {
     if (x < 100) return ::pow(x, a) * ::exp(-x) / ::tgamma(a + 1);
     return ::exp(a * ::log(x) - x - lgamma(a + 1));
@@ -168,7 +168,7 @@ inline constexpr double kRootTwoPi = 2.50662827463100050242;
   return ::exp(-a * log_gap((x - a) / a) - stirling) / (kRootTwoPi * __builtin_sqrt(a));
 }
 // The lower function by its power series, for x not far above a.
-[[maybe_unused]] static double gamma_lower_series(double a, double x) {
+SLOW_FN double gamma_lower_series(double a, double x) {
   double sum = 1, term = 1;
   for (int k = 1; k < 100000; ++k) {
     term *= x / (a + k);
@@ -178,7 +178,7 @@ inline constexpr double kRootTwoPi = 2.50662827463100050242;
   return sum * gamma_weight(a, x);
 }
 // The upper function by its power series, for small a and x: 1 - x^a / gamma(1 + a), and the rest.
-[[maybe_unused]] static double gamma_upper_series(double a, double x) {
+SLOW_FN double gamma_upper_series(double a, double x) {
   const double power = a * ::log(x) - lgamma_near_one(a);
   double sum = 0, term = 1;
   for (int k = 1; k < 1000; ++k) {
@@ -190,7 +190,7 @@ inline constexpr double kRootTwoPi = 2.50662827463100050242;
   return -::expm1(power) - ::exp(power) * a * sum;
 }
 // The upper function by Legendre's continued fraction (Lentz's method), for x above a.
-[[maybe_unused]] static double gamma_upper_fraction(double a, double x) {
+SLOW_FN double gamma_upper_fraction(double a, double x) {
   double b = x + 1 - a, c = 1e300, d = 1 / b, value = d;
   for (int k = 1; k < 100000; ++k) {
     const double n = -k * (k - a);
@@ -205,7 +205,7 @@ inline constexpr double kRootTwoPi = 2.50662827463100050242;
   return value * gamma_weight(a, x) * a;
 }
 // Temme's expansion, uniform in x / a, for large a and x near a.
-[[maybe_unused]] static double gamma_temme(double a, double x, bool upper) {
+SLOW_FN double gamma_temme(double a, double x, bool upper) {
   const double u = (x - a) / a, gap = log_gap(u);
   const double eta = __builtin_copysign(__builtin_sqrt(2 * gap), u);
   double sum = 0, scale = 1;
@@ -221,7 +221,7 @@ inline constexpr double kRootTwoPi = 2.50662827463100050242;
   const double tail = eta * __builtin_sqrt(a / 2);
   return upper ? ::erfc(tail) / 2 + rest : ::erfc(-tail) / 2 - rest;
 }
-[[maybe_unused]] static double gamma_part(double a, double x, bool upper) {
+SLOW_FN double gamma_part(double a, double x, bool upper) {
   if (!(a >= 0 && x >= 0) || (a == 0 && x == 0) || (a == kInf && x == kInf)) return kNan;
   if (a == 0 || x == kInf) return upper ? 0 : 1;
   if (x == 0 || a == kInf) return upper ? 1 : 0;
@@ -237,10 +237,10 @@ inline constexpr double kRootTwoPi = 2.50662827463100050242;
   const double q = gamma_upper_fraction(a, x);
   return upper ? q : 1 - q;
 }
-[[maybe_unused]] static double gammainc_double(double a, double x) {
+SLOW_FN double gammainc_double(double a, double x) {
   return gamma_part(a, x, false);
 }
-[[maybe_unused]] static double gammaincc_double(double a, double x) {
+SLOW_FN double gammaincc_double(double a, double x) {
   return gamma_part(a, x, true);
 }
 

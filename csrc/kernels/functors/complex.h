@@ -2,6 +2,10 @@
 // namespace.
 #pragma once
 
+#ifdef __CUDACC__
+#include <cuda/std/complex>
+#endif
+
 #include "kernels/functors/elementary.h"
 
 namespace taeda::TAEDA_ISA {
@@ -45,6 +49,18 @@ template <class R> FN R abs(Complex<R> a) { return hypot(a.re, a.im); }
 template <class R> FN bool isinf(Complex<R> a) { return isinf(a.re) || isinf(a.im); }
 template <class R> FN bool isnan(Complex<R> a) { return a.re != a.re || a.im != a.im; }
 
+#ifdef __CUDACC__
+// CUDA's complex functions.
+template <class R> FN ::cuda::std::complex<R> to_cuda(Complex<R> a) { return {a.re, a.im}; }
+template <class R> FN Complex<R> from_cuda(::cuda::std::complex<R> a) { return {a.real(), a.imag()}; }
+#define TAEDA_COMPLEX(name)                                         \
+  template <class R> FN Complex<R> name(Complex<R> x) {             \
+    return from_cuda<R>(::cuda::std::name(to_cuda(x)));               \
+  }
+template <class R> FN Complex<R> pow(Complex<R> x, Complex<R> y) {
+  return from_cuda<R>(::cuda::std::pow(to_cuda(x), to_cuda(y)));
+}
+#else
 // The C library's complex functions, by way of the compiler's own complex type.
 FN __complex__ float to_c(Complex<float> a) {
   __complex__ float c;
@@ -60,10 +76,16 @@ FN __complex__ double to_c(Complex<double> a) {
 }
 FN Complex<float> from_c(__complex__ float c) { return {__real__ c, __imag__ c}; }
 FN Complex<double> from_c(__complex__ double c) { return {__real__ c, __imag__ c}; }
-
 #define TAEDA_COMPLEX(name)                                                                  \
   FN Complex<float> name(Complex<float> x) { return from_c(__builtin_c##name##f(to_c(x))); } \
   FN Complex<double> name(Complex<double> x) { return from_c(__builtin_c##name(to_c(x))); }
+FN Complex<float> pow(Complex<float> x, Complex<float> y) {
+  return from_c(__builtin_cpowf(to_c(x), to_c(y)));
+}
+FN Complex<double> pow(Complex<double> x, Complex<double> y) {
+  return from_c(__builtin_cpow(to_c(x), to_c(y)));
+}
+#endif
 TAEDA_COMPLEX(exp)
 TAEDA_COMPLEX(log)
 TAEDA_COMPLEX(sqrt)
@@ -80,12 +102,6 @@ TAEDA_COMPLEX(asinh)
 TAEDA_COMPLEX(acosh)
 TAEDA_COMPLEX(atanh)
 #undef TAEDA_COMPLEX
-FN Complex<float> pow(Complex<float> x, Complex<float> y) {
-  return from_c(__builtin_cpowf(to_c(x), to_c(y)));
-}
-FN Complex<double> pow(Complex<double> x, Complex<double> y) {
-  return from_c(__builtin_cpow(to_c(x), to_c(y)));
-}
 template <class R> FN Complex<R> sin_anywhere(Complex<R> x) { return sin(x); }
 template <class R> FN Complex<R> log1p(Complex<R> x) { return log(Complex<R>(R(1) + x.re, x.im)); }
 template <class R> FN Complex<R> expm1(Complex<R> x) {

@@ -13,7 +13,7 @@ inline constexpr double kHighestDegree = 1e8;
 
 // p and q are the polynomials of degrees 0 and 1; step(k, q, p) gives the one of degree k + 1.
 template <class Step>
-[[maybe_unused]] static double recurrence(double n, double p, double q, Step step) {
+SLOW_FN double recurrence(double n, double p, double q, Step step) {
   n = __builtin_trunc(n);
   if (!(n >= 0)) return n != n ? n : 0.0;
   if (n == 0) return p;
@@ -31,7 +31,7 @@ enum class Chebyshev { T, U, V, W };
 
 // With x = cos(t): cos(n t), sin((n + 1) t) / sin(t), and cos or sin of (n + 1/2) t over that of t
 // / 2. Hyperbolic functions where |x| > 1.
-template <Chebyshev K> [[maybe_unused]] static double chebyshev_double(double x, double n) {
+template <Chebyshev K> SLOW_FN double chebyshev_double(double x, double n) {
   if (x != x || n != n) return x + n;
   n = __builtin_trunc(n);
   if (n <= kLowDegree) {
@@ -64,19 +64,19 @@ template <Chebyshev K> [[maybe_unused]] static double chebyshev_double(double x,
 }
 
 // The physicists' polynomials, 2x at degree 1.
-[[maybe_unused]] static double hermite_h_double(double x, double n) {
+SLOW_FN double hermite_h_double(double x, double n) {
   return recurrence(n, 1, 2 * x, [x](double k, double q, double p) { return 2 * (x * q - k * p); });
 }
 // The probabilists', x at degree 1.
-[[maybe_unused]] static double hermite_he_double(double x, double n) {
+SLOW_FN double hermite_he_double(double x, double n) {
   return recurrence(n, 1, x, [x](double k, double q, double p) { return x * q - k * p; });
 }
-[[maybe_unused]] static double laguerre_double(double x, double n) {
+SLOW_FN double laguerre_double(double x, double n) {
   return recurrence(n, 1, 1 - x, [x](double k, double q, double p) {
     return ((2 * k + 1 - x) * q - k * p) / (k + 1);
   });
 }
-[[maybe_unused]] static double legendre_double(double x, double n) {
+SLOW_FN double legendre_double(double x, double n) {
   return recurrence(n, 1, x, [x](double k, double q, double p) {
     return ((2 * k + 1) * x * q - k * p) / (k + 1);
   });

@@ -14,10 +14,13 @@
 #define TAEDA_ISA portable
 #endif
 
+// FN: what functors consist of. SLOW_FN: what is too large to be inlined, a copy in each object file.
 #ifdef __CUDACC__
 #define FN __host__ __device__ inline
+#define SLOW_FN [[maybe_unused]] __host__ __device__ static
 #else
 #define FN [[gnu::always_inline]] inline
+#define SLOW_FN [[maybe_unused]] static
 #endif
 
 namespace taeda::TAEDA_ISA {

@@ -14,13 +14,17 @@ FN double cos_anywhere(double x) { return library_cos(x); }
 
 // The reentrant form: plain lgamma writes the sign to a global variable.
 FN double lgamma(double x) {
+#ifdef __CUDA_ARCH__
+  return ::lgamma(x);
+#else
   int sign;
   return ::lgamma_r(x, &sign);
+#endif
 }
 
 // Upwards by the recurrence psi(x) = psi(x + 1) - 1/x to where the asymptotic series holds,
 // downwards by reflection.
-[[maybe_unused]] static double digamma_double(double x) {
+SLOW_FN double digamma_double(double x) {
   if (x == 0) return __builtin_copysign(kInf, -x);
   if (x != x || x == kInf) return x;
   double result = 0;
@@ -45,7 +49,7 @@ FN double lgamma(double x) {
 FN double digamma(double x) { return digamma_double(x); }
 
 // The Hurwitz zeta function, sum over k of (k + q)^-s for s > 1, by Euler and Maclaurin.
-[[maybe_unused]] static double zeta_double(double s, double q) {
+SLOW_FN double zeta_double(double s, double q) {
   if (s == 1) return kInf;
   if (s < 1) return kNan;
   if (q <= 0) {
@@ -80,7 +84,7 @@ FN double digamma(double x) { return digamma_double(x); }
   return sum;
 }
 // polygamma(n, x) = (-1)^(n+1) n! zeta(n + 1, x)
-[[maybe_unused]] static double polygamma_double(double n, double x) {
+SLOW_FN double polygamma_double(double n, double x) {
   if (n == 0) return digamma_double(x);
   if (x == -kInf) return kNan;
   const double size = ::tgamma(n + 1) * zeta_double(n + 1, x);
