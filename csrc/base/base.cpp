@@ -154,12 +154,21 @@ Device parse_device(std::string_view text) {
   return d;
 }
 
+Device with_current_index(Device d) {
+  const DeviceRuntime* runtime = device_runtime(d.type);
+  d.index = static_cast<int8_t>(runtime && runtime->current ? runtime->current() : 0);
+  return d;
+}
+
 void require_registered(Device d) {
+  if (d.type == DeviceType::CUDA && !device_runtime(d.type)) {
+    if (const auto load = cuda_loader.load()) load();
+  }
   if (const DeviceRuntime* runtime = device_runtime(d.type)) {
     const int count = runtime->count();
-    check(d.index < count, "device '", d, "' was asked for, but there are ", count,
+    check(d.index < count || count == 0, "device '", d, "' was asked for, but there are ", count,
           " devices of its kind");
-    return;
+    return;  // of no devices, the runtime knows why
   }
   std::string kind(device_type_name(d.type));
   for (char& c : kind) c = 'a' <= c && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;

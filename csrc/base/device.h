@@ -1,6 +1,6 @@
-// Where a tensor lives: cpu, meta (shapes without data), or a device that a library has registered
-// (privateuse1, under a name of its own). The other types exist only so that programs can name and
-// compare them; no build has tensors there.
+// Where a tensor lives: cpu, meta (shapes without data), cuda where its library is installed, or a
+// device that a library adds (privateuse1, under a name of its own). The other types exist only so
+// that programs can name and compare them; no build has tensors there.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,11 @@ void require_registered(Device d);
 inline void require_available(Device d) {
   if (!is_built_in(d)) require_registered(d);
 }
-// The device that tensors get: with the index 0 where none is named, but on cpu and meta.
+// The device that tensors get: with the index of the current one where none is named, but for cpu
+// and meta.
+Device with_current_index(Device d);
 inline Device with_index(Device d) {
-  if (d.index < 0 && !is_built_in(d)) d.index = 0;
-  return d;
+  return d.index < 0 && !is_built_in(d) ? with_current_index(d) : d;
 }
 
 }  // namespace taeda

@@ -17,21 +17,20 @@ std::atomic<bool> fallback = false;
 }  // namespace
 
 std::atomic<bool> devices_registered = false;
+std::atomic<void (*)()> cuda_loader = nullptr;
 
 const DeviceRuntime* device_runtime(DeviceType type) {
   return runtimes[static_cast<size_t>(type)].load(std::memory_order_acquire);
 }
 
-void require_no_device() {
-  check(!device_runtime(DeviceType::PrivateUse1), "register_device(): a device named '",
-        device_type_name(DeviceType::PrivateUse1),
+void require_no_device(DeviceType type) {
+  check(!device_runtime(type), "register_device(): a device named '", device_type_name(type),
         "' is registered already, and there is room for one");
 }
 
-void register_device(std::string_view name, const DeviceRuntime& runtime) {
-  require_no_device();
-  set_private_device_name(name);
-  runtimes[static_cast<size_t>(DeviceType::PrivateUse1)] = &runtime;
+void register_device(DeviceType type, const DeviceRuntime& runtime) {
+  require_no_device(type);
+  runtimes[static_cast<size_t>(type)] = &runtime;
   devices_registered = true;
 }
 

@@ -19,12 +19,21 @@ struct DeviceRuntime {
   // called before it. Where an end is on the host, it is complete on return.
   void (*copy)(void* to, Device to_device, const void* from, Device from_device, size_t nbytes);
   void (*synchronize)(int index);  // waits for all that was called before
+  // For several devices, or null: kernels that are called next are for this one; and which one is
+  // meant where none is named.
+  void (*use)(int index) = nullptr;
+  int (*current)() = nullptr;
+  // Whether kernels of pointwise functions read numbers in the CPU's memory (Plan::host_numbers).
+  bool takes_host_numbers = false;
 };
 
-// Error where a device is registered already: there is room for one kind.
-void require_no_device();
-// Makes `privateuse1` devices of this kind, under a name of their own.
-void register_device(std::string_view name, const DeviceRuntime& runtime);
+// Error where devices of the type are registered already. Beside CUDA there is room for one kind,
+// `privateuse1` under a name of its own.
+void require_no_device(DeviceType type);
+void register_device(DeviceType type, const DeviceRuntime& runtime);
+
+// Called once, when a CUDA device is first named: may register it.
+extern std::atomic<void (*)()> cuda_loader;
 
 extern std::atomic<bool> devices_registered;
 

@@ -26,6 +26,9 @@ struct NotImplemented : Error {  // NotImplementedError
 struct OutOfMemory : Error {  // MemoryError
   using Error::Error;
 };
+struct DeviceOutOfMemory : OutOfMemory {  // taeda.OutOfMemoryError
+  using OutOfMemory::OutOfMemory;
+};
 // A Python exception that is already set and propagates through C++; only csrc/python throws and
 // catches it.
 struct PythonError : Error {

@@ -1,5 +1,5 @@
 // How a library adds a device: it exports `extern "C" const taeda::DevicePlugin* taeda_device(const
-// taeda::DeviceHost&)`, which taeda.register_device() calls once. It is compiled with this
+// taeda::DeviceHost&)`, which taeda.register_device() calls once; CUDA's does the same. It is compiled with this
 // version's headers and the same C++ ABI, and links to nothing of taeda's.
 #pragma once
 
@@ -29,7 +29,7 @@ template <class K> DeviceTable device_table(const K& kernels) {
 }
 
 // Counts changes of what a library is compiled with: the runtime, the tables, their shapes.
-inline constexpr int kDeviceInterface = 1;
+inline constexpr int kDeviceInterface = 2;
 
 struct DevicePlugin {
   int interface;  // kDeviceInterface

@@ -51,7 +51,8 @@ struct ContiguousInputs {
 };
 
 struct PointwiseKernels {
-  // Operand 0 of the plan is the result. `compute`: the dtype that operands are converted to.
+  // Operand 0 of the plan is the result. `compute`: the dtype that operands are converted to. Only
+  // what a kernel reads is memory of its device or Plan::host_numbers; other operands are anything.
   KernelFn<void(const Plan& plan, const Functor& f, int part, DType compute)> run;
   // The same without a plan: out[i] of n contiguous elements in the dtypes of the loop. At most
   // kMostRepeated elements where an input is repeated. Not on every device.

@@ -19,8 +19,7 @@ const void* cpu_kernels(const char* table) {
 }
 
 // The library stays loaded: tensors of its device may live until the process ends.
-void load_device(const std::string& name, const std::string& path) {
-  require_no_device();
+const DevicePlugin& open_plugin(const std::string& path) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   check(library, "register_device(): ", library ? "" : dlerror());
   const auto entry = reinterpret_cast<DeviceEntry>(dlsym(library, "taeda_device"));
@@ -38,15 +37,39 @@ void load_device(const std::string& name, const std::string& path) {
     check(known && known->size == t.size, "register_device(): ", path, " has kernels ", t.name,
           " that this version of taeda does not know");
   }
-  register_device(name, plugin->runtime);
-  for (const DeviceTable& t : plugin->tables)
-    find_table(t.name)->others[static_cast<size_t>(DeviceType::PrivateUse1)] = t.kernels;
+  return *plugin;
+}
+
+void add_device(DeviceType type, const DevicePlugin& plugin) {
+  register_device(type, plugin.runtime);
+  for (const DeviceTable& t : plugin.tables)
+    find_table(t.name)->others[static_cast<size_t>(type)] = t.kernels;
+}
+
+void load_device(const std::string& name, const std::string& path) {
+  require_no_device(DeviceType::PrivateUse1);
+  const DevicePlugin& plugin = open_plugin(path);
+  set_private_device_name(name);
+  add_device(DeviceType::PrivateUse1, plugin);
+}
+
+void load_cuda(const std::string& path) {
+  require_no_device(DeviceType::CUDA);
+  add_device(DeviceType::CUDA, open_plugin(path));
+}
+
+// Python knows where the library is, if anywhere.
+void find_cuda() {
+  const nanobind::gil_scoped_acquire gil;
+  nanobind::module_::import_("taeda.cuda._library").attr("load")();
 }
 
 }  // namespace
 
 void init_devices(PyObject* module) {
+  cuda_loader = find_cuda;
   auto m = nanobind::borrow<nanobind::module_>(module);
+  m.def("_load_cuda", load_cuda, nanobind::arg("library"), "Loads the library of CUDA devices.");
   m.def("_register_device", load_device, nanobind::arg("name"), nanobind::arg("library"),
         "Loads a library that adds a device.");
   m.def("_set_fallback_to_cpu", &set_fallback_to_cpu, nanobind::arg("on"),

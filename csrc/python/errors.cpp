@@ -34,6 +34,15 @@ bool names_function(std::string_view message) {
   return end != 0 && end != message.npos && message[end] == ':';
 }
 
+PyObject* device_out_of_memory() {
+  static PyObject* type = nullptr;
+  if (!type) {
+    const PyRef errors(must(PyImport_ImportModule("taeda._errors")));
+    type = must(PyObject_GetAttrString(errors.get(), "OutOfMemoryError"));
+  }
+  return type;
+}
+
 void set_error(PyObject* type, std::string_view function, const char* message) {
   std::string text(message);
   if (!function.empty() && !names_function(message) &&
@@ -68,6 +77,8 @@ void translate(std::string_view function) {
     set_error(PyExc_NotImplementedError, function, e.what());
   } catch (const Unavailable& e) {
     set_error(PyExc_AssertionError, function, e.what());
+  } catch (const DeviceOutOfMemory& e) {
+    set_error(device_out_of_memory(), function, e.what());
   } catch (const OutOfMemory& e) {
     set_error(PyExc_MemoryError, function, e.what());
   } catch (const LinAlgError& e) {

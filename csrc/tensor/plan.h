@@ -20,6 +20,7 @@ struct Plan {
   char* data[kMaxOperands];
   DType dtype[kMaxOperands];
   Dims strides[kMaxOperands];  // in bytes, fastest first; 0 where broadcast
+  uint32_t host_numbers = 0;   // bit k: operand k is one element, in the CPU's memory
 
   // Operands in order. Each must broadcast to `sizes`.
   Plan(DimsRef sizes, std::span<const Tensor* const> operands);

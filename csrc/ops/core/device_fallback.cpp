@@ -8,7 +8,7 @@
 
 #include "base/device_runtime.h"
 #include "base/warn.h"
-#include "kernels/kernels.h"
+#include "kernels/pointwise.h"
 #include "ops/core/tensor_ops.h"
 
 namespace taeda {
@@ -121,10 +121,12 @@ Device off_host_device(const Call& c) {
 
 Value run_on_device(Call& c, uint32_t inner) {
   const Tensor out = c.out;
+  const Device device = off_host_device(c);
+  const DeviceRuntime* runtime = device_runtime(device.type);
+  if (runtime && runtime->use) runtime->use(device.index);
   try {
     return call_inner(c, inner);
   } catch (const MissingKernel&) {
-    const Device device = off_host_device(c);
     if (!falls_back_to_cpu())
       fail<NotImplemented>(c.op.name, "(): device '", device_type_name(device.type),
                            "' has no kernel for it; taeda.set_fallback(\"cpu\") runs such "
@@ -140,12 +142,17 @@ const bool layer_set = (set_layer(kDeviceLayer, run_on_device), true);
 }  // namespace
 
 Value make_on_device(Call& c) {
-  const auto off_host = [](const Value& v) {
-    const auto* device = std::get_if<Device>(&v);
-    return device && device_runtime(device->type);
+  bool moves = false;
+  const auto look = [&](Device device) {
+    moves |= device_runtime(device.type) &&
+             !(c.op.traits.by_copies && has_kernels<PointwiseKernels>(device));
   };
-  const bool moves = devices_registered && ((c.out.defined() && c.out.is_off_host()) ||
-                                            std::any_of(c.args.begin(), c.args.end(), off_host));
+  if (devices_registered) {
+    if (c.out.defined() && c.out.is_off_host()) look(c.out.device());
+    for (const Value& v : c.args) {
+      if (const auto* device = std::get_if<Device>(&v)) look(*device);
+    }
+  }
   return moves ? HostCall(c).run() : c.op.factory.run(c.op.factory.fn, c);
 }
 

@@ -131,15 +131,21 @@ bool run_fast(const PointwiseRow& row, const Operands& operands, Call& call, Ten
   return true;
 }
 
-// On the result's device. Numbers and zero-dim tensors of the CPU are moved there.
+// On the result's device. Numbers and zero-dim tensors of the CPU are moved there, unless it reads
+// them where they are.
 void run_plan(DimsRef sizes, std::span<const Tensor*> operands, const Functor& f, int part,
               DType compute) {
   const Device device = operands[0]->device();
   std::array<Tensor, Plan::kMaxOperands> moved;
+  uint32_t host_numbers = 0;
   for (size_t k = 1; k < operands.size() && !is_host(device); ++k) {
-    if (is_host(operands[k]->device())) operands[k] = &(moved[k] = raw_to(device, *operands[k]));
+    if (!is_host(operands[k]->device())) continue;
+    if (device_runtime(device.type)->takes_host_numbers) host_numbers |= 1u << k;
+    else operands[k] = &(moved[k] = raw_to(device, *operands[k]));
   }
-  kernels<PointwiseKernels>(device).run(Plan(sizes, operands), f, part, compute);
+  Plan plan(sizes, operands);
+  plan.host_numbers = host_numbers;
+  kernels<PointwiseKernels>(device).run(plan, f, part, compute);
 }
 
 }  // namespace

@@ -1,0 +1,40 @@
+"""The library of CUDA's kernels, where the package ``taeda-cuda`` is installed.
+
+It is loaded when a CUDA device is first named, and finds the driver by itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+from pathlib import Path
+
+from taeda import _C
+
+__all__ = ["load", "path"]
+
+
+@functools.cache
+def path() -> str | None:
+    """The library's file; None where it is not installed.
+
+    ``TAEDA_CUDA_LIBRARY`` in the environment names another one.
+    """
+    given = os.environ.get("TAEDA_CUDA_LIBRARY")
+    if given is not None:
+        return given or None
+    spec = importlib.util.find_spec("taeda_cuda")
+    if spec is None or spec.origin is None:
+        return None
+    return str(Path(spec.origin).with_name("libtaeda_cuda.so"))
+
+
+@functools.cache
+def load() -> bool:
+    """Load the library if there is one: whether there is."""
+    library = path()
+    if library is None:
+        return False
+    _C._load_cuda(library)
+    return True
