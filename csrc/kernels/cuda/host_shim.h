@@ -1,0 +1,69 @@
+// CUDA C++ for a host compiler, to test kernels without a GPU: the names that kernels use. Blocks
+// run one after the other, their threads as fibers that change at barriers and shuffles; what does
+// not wait as all threads do ends the process with a message. tests/cuda/host_shim.cpp has the
+// fibers. Never part of what is installed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+struct CUstream_st;
+
+struct dim3 {
+  unsigned x, y, z;
+  dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+};
+
+#define __global__
+#define __device__
+#define __host__
+#define __shared__ static  // one block runs at a time
+#define __launch_bounds__(...)
+#define __grid_constant__
+#define NOT_INLINED [[gnu::noinline]]
+#define __forceinline__ [[gnu::always_inline]] inline
+
+inline dim3 threadIdx, blockIdx, blockDim, gridDim;
+inline constexpr int warpSize = 32;
+
+namespace taeda::cuda::shim {
+
+struct Launch {
+  dim3 grid, block;
+  size_t shared;
+  std::function<void()> thread;
+};
+void enqueue(Launch launch, CUstream_st* stream);
+void* dynamic_shared();
+
+void block_barrier();
+// What the lane `lane` of this warp gives; every lane must ask at the same time.
+uint64_t exchange(uint64_t own, int lane);
+
+template <class T> T shuffle(T own, int lane) {
+  static_assert(sizeof(T) <= 8);
+  uint64_t bits = 0;
+  std::memcpy(&bits, &own, sizeof own);
+  bits = exchange(bits, lane);
+  std::memcpy(&own, &bits, sizeof own);
+  return own;
+}
+inline int lane() {
+  return static_cast<int>((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) %
+                          32);
+}
+
+}  // namespace taeda::cuda::shim
+
+inline void __syncthreads() { taeda::cuda::shim::block_barrier(); }
+inline void __threadfence_system() {}
+template <class T> T __shfl_xor_sync(unsigned, T own, int mask) {
+  return taeda::cuda::shim::shuffle(own, taeda::cuda::shim::lane() ^ mask);
+}
+template <class T, class U> T atomicMin(T* p, U v) {
+  const T old = *p;
+  if (v < old) *p = v;
+  return old;
+}

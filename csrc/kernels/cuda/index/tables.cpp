@@ -1,0 +1,10 @@
+#include "kernels/cuda/index/tables.h"
+
+namespace taeda::cuda {
+
+void add_index_tables(std::vector<DeviceTable>& to) {
+  add_list_tables(to);
+  add_scatter_tables(to);
+}
+
+}  // namespace taeda::cuda

@@ -1,0 +1,14 @@
+#include "kernels/cuda/nn/tables.h"
+
+namespace taeda::cuda {
+
+void add_nn_tables(std::vector<DeviceTable>& to) {
+  add_attention_tables(to);
+  add_softmax_tables(to);
+  add_nll_tables(to);
+  add_norm_tables(to);
+  add_optim_tables(to);
+  add_pool_tables(to);
+}
+
+}  // namespace taeda::cuda

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "kernels/cuda/tables.h"
+
+namespace taeda::cuda {
+
+void add_attention_tables(std::vector<DeviceTable>& to);
+void add_softmax_tables(std::vector<DeviceTable>& to);
+void add_nll_tables(std::vector<DeviceTable>& to);
+void add_norm_tables(std::vector<DeviceTable>& to);
+void add_optim_tables(std::vector<DeviceTable>& to);
+void add_pool_tables(std::vector<DeviceTable>& to);
+
+}  // namespace taeda::cuda

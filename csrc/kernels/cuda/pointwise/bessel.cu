@@ -1,0 +1,9 @@
+#include "kernels/functors/bessel.h"
+
+#include "kernels/cuda/pointwise/functor_kernels.h"
+
+namespace taeda::cuda {
+
+extern const FunctorKernels* const bessel_kernels = Table<portable::BesselOps>::rows;
+
+}  // namespace taeda::cuda

@@ -1,0 +1,198 @@
+// From functors to kernels.
+#pragma once
+
+#include "kernels/cuda/common/convert.h"
+#include "kernels/cuda/pointwise/pointwise.h"
+#include "kernels/functors/functors.h"
+
+namespace taeda::cuda {
+
+using portable::arity, portable::HasDa, portable::HasDb, portable::HasDc;
+
+// ---- what a kernel computes ----
+// The value, with the general function where the one for the common range is not good enough.
+template <class Op, class T> struct ValueOf {
+  using Type = decltype(&Op::template f<T>);
+  template <class... A> __device__ static auto at(A... a) {
+    if constexpr (!is_complex<T> && requires { &Op::template hard<T>; }) {
+      return Op::strain(a...) <= Op::most(T()) ? Op::template f<T>(a...)
+                                               : Op::template hard<T>(a...);
+    } else {
+      return Op::template f<T>(a...);
+    }
+  }
+};
+// What is done to the bits of either half type.
+template <class H, class F> struct HalfSignature;
+template <class H, class... A> struct HalfSignature<H, uint16_t (*)(A...)> {
+  template <class> using Each = H;
+  using Type = H (*)(Each<A>...);
+};
+template <class Op, class H> struct HalfBitsOf {
+  using Type = typename HalfSignature<H, decltype(&Op::half_bits)>::Type;
+  template <class... A> __device__ static H at(A... a) {
+    H result;
+    result.bits = Op::half_bits(a.bits...);
+    return result;
+  }
+};
+template <class Op, class T> struct DaOf {
+  using Type = decltype(&Op::template da<T>);
+  template <class... A> __device__ static T at(A... a) { return Op::template da<T>(a...); }
+};
+template <class Op, class T> struct DbOf {
+  using Type = decltype(&Op::template db<T>);
+  template <class... A> __device__ static T at(A... a) { return Op::template db<T>(a...); }
+};
+template <class Op, class T> struct DcOf {
+  using Type = decltype(&Op::template dc<T>);
+  template <class... A> __device__ static T at(A... a) { return Op::template dc<T>(a...); }
+};
+
+// ---- the kernel ----
+// A thread computes N neighbours: 4 where that takes less time than to load them.
+template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Neighbours {
+  T v[N];
+};
+
+// What is not read and written by vectors. Not inlined: it would be most of every kernel.
+template <class T, int N>
+__device__ NOT_INLINED Neighbours<T, N> gather(const LoopShape& l, const PointwiseOperand& o,
+                                               uint32_t first) {
+  Neighbours<T, N> all;
+#pragma unroll 1
+  for (int j = 0; j < N; ++j) all.v[j] = load<T>(o.data + l.offset(o, first + j), o.dtype);
+  return all;
+}
+template <class T, int N>
+__device__ NOT_INLINED void scatter(const LoopShape& l, const PointwiseOperand& o, uint32_t first,
+                                    Neighbours<T, N> all) {
+#pragma unroll 1
+  for (int j = 0; j < N && first + j < l.n; ++j)
+    store<T>(o.data + l.offset(o, first + j), o.dtype, all.v[j]);
+}
+
+template <class S, class T, int N>
+__device__ __forceinline__ Neighbours<T, N> load_vector(const char* data, uint32_t first) {
+  const auto stored = *reinterpret_cast<const Neighbours<S, N>*>(data + first * sizeof(S));
+  Neighbours<T, N> all;
+  for (int j = 0; j < N; ++j)
+    all.v[j] = convert<T>(element<S>(reinterpret_cast<const char*>(stored.v + j)));
+  return all;
+}
+template <class T, int N>
+__device__ __forceinline__ Neighbours<T, N> read(const LoopShape& l, const PointwiseOperand& o,
+                                                 uint32_t first) {
+  if (o.vectors && first + N <= l.n) {
+    if (o.dtype == element_dtype<T>) return load_vector<T, T, N>(o.data, first);
+    if constexpr (same_type<T, float>) {
+      if (o.dtype == DType::Float16) return load_vector<Half, T, N>(o.data, first);
+      if (o.dtype == DType::BFloat16) return load_vector<BFloat16, T, N>(o.data, first);
+    }
+  }
+  if (!o.data) {
+    Neighbours<T, N> all;
+    for (int j = 0; j < N; ++j) all.v[j] = element<T>(o.number);
+    return all;
+  }
+  return gather<T, N>(l, o, first);
+}
+
+template <class S, class T, int N>
+__device__ __forceinline__ void store_vector(char* data, uint32_t first,
+                                             const Neighbours<T, N>& all) {
+  Neighbours<S, N> stored;
+  for (int j = 0; j < N; ++j) stored.v[j] = convert<S>(all.v[j]);
+  *reinterpret_cast<Neighbours<S, N>*>(data + first * sizeof(S)) = stored;
+}
+template <class T, int N>
+__device__ __forceinline__ void write(const LoopShape& l, const PointwiseOperand& o, uint32_t first,
+                                      const Neighbours<T, N>& all) {
+  if (o.vectors && first + N <= l.n) {
+    if (o.dtype == element_dtype<T>) return store_vector<T>(o.data, first, all);
+    if constexpr (same_type<T, float>) {
+      if (o.dtype == DType::Float16) return store_vector<Half>(o.data, first, all);
+      if (o.dtype == DType::BFloat16) return store_vector<BFloat16>(o.data, first, all);
+    }
+  }
+  scatter<T, N>(l, o, first, all);
+}
+
+template <class... A> struct Types {};
+
+// Reads the operands one after the other, and computes from all.
+template <class W, class R, int N, class L, class... In>
+__device__ __forceinline__ void compute(Types<>, const L& l, uint32_t first, const In&... in) {
+  Neighbours<R, N> out;
+  for (int j = 0; j < N; ++j) out.v[j] = W::at(in.v[j]...);
+  write<R, N>(l, l.operand[0], first, out);
+}
+template <class W, class R, int N, class A, class... Rest, class L, class... In>
+__device__ __forceinline__ void compute(Types<A, Rest...>, const L& l, uint32_t first,
+                                        const In&... in) {
+  compute<W, R, N>(Types<Rest...>(), l, first, in...,
+                   read<A, N>(l, l.operand[1 + sizeof...(In)], first));
+}
+
+template <class W, int N, class R, class... A>
+__global__ void pointwise(const __grid_constant__ PointwiseLoop<1 + sizeof...(A)> l) {
+  const uint32_t step = gridDim.x * blockDim.x;
+  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < (l.n + N - 1) / N; i += step)
+    compute<W, R, N>(Types<A...>(), l, i * N);
+}
+
+template <class W, int N, class Type = typename W::Type> struct Runner;
+template <class W, int N, class R, class... A> struct Runner<W, N, R (*)(A...)> {
+  static constexpr FunctorKernel kernel() { return {run, {element_dtype<R>, element_dtype<A>...}}; }
+  static void run(const PlanPart& part) {
+    const auto loop = loop_of<1 + sizeof...(A)>(part);
+    launch(pointwise<W, N, R, A...>, blocks_for((int64_t{loop.n} + N - 1) / N), kThreads, 0, loop);
+  }
+};
+
+// ---- tables ----
+template <class Op, class T> constexpr void add_value(FunctorKernels& k) {
+  constexpr int n = (Op::info.flags & portable::heavy_value) != 0 ? 1 : 4;
+  k.value[static_cast<int>(element_dtype<T>)] = Runner<ValueOf<Op, T>, n>::kernel();
+}
+template <class Op, class T> constexpr void add_gradients(FunctorKernels& k, int at) {
+  constexpr int n = (Op::info.flags & portable::heavy_derivatives) != 0 ? 1 : 4;
+  if constexpr (HasDa<Op>) k.gradient[0][at] = Runner<DaOf<Op, T>, n>::kernel();
+  if constexpr (HasDb<Op>) k.gradient[1][at] = Runner<DbOf<Op, T>, n>::kernel();
+  if constexpr (HasDc<Op>) k.gradient[2][at] = Runner<DcOf<Op, T>, n>::kernel();
+}
+
+template <class Op> constexpr FunctorKernels make_kernels() {
+  FunctorKernels k;
+  constexpr uint32_t in = Op::info.dtypes;
+  if constexpr ((in & portable::kBools) != 0) add_value<Op, bool>(k);
+  if constexpr ((in & portable::kInts) != 0) {
+    add_value<Op, uint8_t>(k);
+    add_value<Op, int8_t>(k);
+    add_value<Op, int16_t>(k);
+    add_value<Op, int32_t>(k);
+    add_value<Op, int64_t>(k);
+  }
+  if constexpr ((in & portable::kFloats) != 0) {
+    add_value<Op, float>(k);
+    add_value<Op, double>(k);
+    add_gradients<Op, float>(k, 0);
+    add_gradients<Op, double>(k, 1);
+    if constexpr (requires { &Op::half_bits; }) {
+      k.value[static_cast<int>(DType::Float16)] = Runner<HalfBitsOf<Op, Half>, 4>::kernel();
+      k.value[static_cast<int>(DType::BFloat16)] = Runner<HalfBitsOf<Op, BFloat16>, 4>::kernel();
+    }
+  }
+  if constexpr ((in & portable::kComplexes) != 0) {
+    add_value<Op, Complex<float>>(k);
+    add_value<Op, Complex<double>>(k);
+  }
+  return k;
+}
+
+template <class L> struct Table;
+template <class... Ops> struct Table<portable::List<Ops...>> {
+  static constexpr FunctorKernels rows[] = {make_kernels<Ops>()...};
+};
+
+}  // namespace taeda::cuda

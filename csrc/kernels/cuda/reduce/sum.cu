@@ -1,0 +1,103 @@
+// Sums of functions of elements, products, and moments. Floats add up as doubles, integers as
+// int64.
+#include "kernels/cuda/reduce/reduce_kernel.h"
+#include "kernels/functors/functors.h"
+#include "kernels/functors/reduction.h"
+
+namespace taeda::cuda {
+namespace {
+
+template <class T> using Wide = std::conditional_t<is_float<T> || is_half_type<T>, double, int64_t>;
+
+template <class A> __device__ A wrapping_product(A a, A b) {
+  if constexpr (is_float<A>) return a * b;
+  else return static_cast<A>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+template <class A> __device__ A wrapping_sum(A a, A b) {
+  if constexpr (is_float<A>) return a + b;
+  else return static_cast<A>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+
+template <class A> __device__ void finish_sum(const Results& y, int64_t i, A acc) {
+  if (y.divisor == 1 && y.root == 1) store_result(y, i, acc);
+  else store_result(y, i, root_of(static_cast<double>(acc) / y.divisor, y.root));
+}
+
+template <class F, class T> struct SumOf {
+  using Acc = Wide<T>;
+  __device__ static Acc start() { return 0; }
+  __device__ static Acc merge(Acc a, Acc b) { return wrapping_sum(a, b); }
+  __device__ static void add(Acc& acc, T x, int64_t) {
+    acc = merge(acc, F::template f<Acc>(convert<Acc>(x)));
+  }
+  __device__ static void finish(const Results& y, int64_t i, Acc acc) { finish_sum(y, i, acc); }
+};
+
+template <class T> struct Product {
+  using Acc = Wide<T>;
+  __device__ static Acc start() { return 1; }
+  __device__ static Acc merge(Acc a, Acc b) { return wrapping_product(a, b); }
+  __device__ static void add(Acc& acc, T x, int64_t) { acc = merge(acc, convert<Acc>(x)); }
+  __device__ static void finish(const Results& y, int64_t i, Acc acc) { finish_sum(y, i, acc); }
+};
+
+// Mean and sum of squared distances from it (Welford 1962; merged as Chan et al. 1979).
+template <class T> struct MomentsOf {
+  struct Acc {
+    double mean, m2, count;
+  };
+  __device__ static Acc start() { return {0, 0, 0}; }
+  __device__ static Acc merge(Acc a, Acc b) {
+    const double count = a.count + b.count;
+    if (count == 0) return a;
+    const double apart = b.mean - a.mean, part = b.count / count;
+    return {a.mean + apart * part, a.m2 + b.m2 + apart * apart * a.count * part, count};
+  }
+  __device__ static void add(Acc& acc, T x, int64_t) {
+    const double v = convert<double>(x), apart = v - acc.mean;
+    acc.count += 1;
+    acc.mean += apart / acc.count;
+    acc.m2 += apart * (v - acc.mean);
+  }
+  __device__ static void finish(const Results& y, int64_t i, Acc acc) {
+    store_result(y, i, root_of(acc.m2 / y.divisor, y.root));
+    if (!y.second) return;
+    const Results means{y.dtype, y.second, nullptr, 1, 1};
+    store_result(means, i, acc.count > 0 ? acc.mean : portable::kNan);
+  }
+};
+
+struct Arguments {
+  ReduceOp op;
+  const ReduceInput& x;
+  const ReduceShape& s;
+  const Results& y;
+};
+
+template <class T, class... F> bool run_sum(const Arguments& a, portable::List<F...>) {
+  const auto run = [&]<class One>(Tag<One>) {
+    if constexpr ((is_float<T> || is_half_type<T>) || (One::dtypes & portable::kInts) != 0) {
+      if (a.op != portable::sum_of<One>) return false;
+      run_reduce<SumOf<One, T>, T>(a.x, a.s, a.y);
+      return true;
+    }
+    return false;
+  };
+  return (run(Tag<F>()) || ...);
+}
+
+}  // namespace
+
+void reduce_sum(ReduceOp op, const ReduceInput& x, const ReduceShape& s, const Results& y) {
+  visit_real(x.dtype, "sum", [&]<class T>(Tag<T>) {
+    if (op == ReduceOp::Prod) return run_reduce<Product<T>, T>(x, s, y);
+    if (op == ReduceOp::Moments) {
+      if constexpr (is_float<T> || is_half_type<T>) return run_reduce<MomentsOf<T>, T>(x, s, y);
+    } else if (run_sum<T>({op, x, s, y}, portable::SumOps{})) {
+      return;
+    }
+    missing_kernel();
+  });
+}
+
+}  // namespace taeda::cuda

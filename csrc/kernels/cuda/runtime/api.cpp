@@ -1,0 +1,225 @@
+// What python/taeda/cuda calls, by ctypes: devices, memory, streams and events. Every function
+// returns 0, or what kind of error taeda_cuda_error() has the text of.
+#include <cstring>
+#include <string>
+
+#include "kernels/cuda/runtime/device.h"
+
+namespace taeda::cuda {
+namespace {
+
+enum Status : int { kOk, kRuntimeError, kIndexError, kDeviceOutOfMemory };
+
+thread_local std::string last_error;
+
+template <class F> int guarded(F&& f) {
+  try {
+    f();
+    return kOk;
+  } catch (const DeviceOutOfMemory& e) {
+    last_error = e.what();
+    return kDeviceOutOfMemory;
+  } catch (const IndexError& e) {
+    last_error = e.what();
+    return kIndexError;
+  } catch (const std::exception& e) {
+    last_error = e.what();
+    return kRuntimeError;
+  }
+}
+
+size_t copy_text(const std::string& text, char* to, size_t room) {
+  if (room > 0) {
+    const size_t n = std::min(room - 1, text.size());
+    std::memcpy(to, text.data(), n);
+    to[n] = 0;
+  }
+  return text.size();
+}
+
+}  // namespace
+}  // namespace taeda::cuda
+
+using namespace taeda::cuda;
+using taeda::check;
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+const char* taeda_cuda_error() { return last_error.c_str(); }
+
+// Why there is no device, as text of at most `room` bytes; its length, 0 where there are devices.
+size_t taeda_cuda_why_not(char* text, size_t room) {
+  return copy_text(why_no_driver(), text, room);
+}
+
+// ---- devices ----
+int taeda_cuda_device_count() { return device_count(); }
+int taeda_cuda_current_device() { return current_device(); }
+int taeda_cuda_set_device(int index) {
+  return guarded([=] { set_current_device(index); });
+}
+int taeda_cuda_synchronize(int index) {
+  return guarded([=] { synchronize_device(index); });
+}
+// The python/taeda/cuda/_runtime.py class Properties.
+struct TaedaCudaProperties {
+  char name[256];
+  uint64_t total_memory;
+  int major, minor, multiprocessors, threads_per_multiprocessor, warp_size, l2_cache_size,
+      shared_memory_per_block, is_integrated, is_multi_gpu_board;
+};
+int taeda_cuda_properties(int index, TaedaCudaProperties* p) {
+  return guarded([=] {
+    const DeviceState& state = use_device(index);
+    const Driver& d = driver();
+    size_t bytes = 0;
+    succeed(d.device_name(p->name, sizeof p->name, state.handle), "asking for a device's name");
+    succeed(d.device_memory(&bytes, state.handle), "asking for a device's memory");
+    p->total_memory = bytes;
+    const std::pair<int*, Attribute> wanted[] = {
+        {&p->major, kCapabilityMajor},
+        {&p->minor, kCapabilityMinor},
+        {&p->multiprocessors, kMultiprocessors},
+        {&p->threads_per_multiprocessor, kMostThreadsPerMultiprocessor},
+        {&p->warp_size, kWarpSize},
+        {&p->l2_cache_size, kL2CacheSize},
+        {&p->shared_memory_per_block, kMostSharedMemoryPerBlock},
+        {&p->is_integrated, kIntegrated},
+        {&p->is_multi_gpu_board, kMultiGpuBoard}};
+    for (const auto& [to, what] : wanted)
+      succeed(d.device_attribute(to, what, state.handle), "asking for a device's attribute");
+  });
+}
+int taeda_cuda_can_access_peer(int index, int peer, int* can) {
+  return guarded([=] {
+    succeed(driver().can_access_peer(can, device(index).handle, device(peer).handle),
+            "asking about peer access");
+  });
+}
+
+// ---- memory ----
+int taeda_cuda_memory_info(int index, uint64_t* free, uint64_t* total) {
+  return guarded([=] {
+    use_device(index);
+    size_t f = 0, t = 0;
+    succeed(driver().memory_info(&f, &t), "asking for free memory");
+    *free = f;
+    *total = t;
+  });
+}
+// Of allocated, reserved and requested bytes, blocks and segments: now, at most, in all, freed.
+// Then retries and failures.
+int taeda_cuda_memory_stats(int index, int64_t* numbers) {
+  return guarded([=] {
+    const MemoryStats s = device(index).allocator.stats();
+    int64_t* to = numbers;
+    for (const MemoryNumber& n : {s.allocated, s.reserved, s.requested, s.blocks, s.segments})
+      for (const int64_t v : {n.now, n.peak, n.in_all, n.freed}) *to++ = v;
+    *to++ = s.retries;
+    *to = s.failures;
+  });
+}
+int taeda_cuda_reset_memory_stats(int index, int peaks) {
+  return guarded([=] {
+    Allocator& a = device(index).allocator;
+    peaks ? a.reset_peaks() : a.reset_totals();
+  });
+}
+int taeda_cuda_empty_cache(int index) {
+  return guarded([=] { use_device(index).allocator.empty_cache(); });
+}
+int taeda_cuda_limit_memory(int index, uint64_t bytes) {
+  return guarded([=] { device(index).allocator.set_limit(bytes); });
+}
+int taeda_cuda_memory_snapshot(int index, char* text, size_t room, size_t* length) {
+  return guarded([=] { *length = copy_text(device(index).allocator.snapshot(), text, room); });
+}
+int taeda_cuda_record_stream(int index, void* memory, StreamHandle stream) {
+  return guarded([=] { device(index).allocator.record_stream(memory, stream); });
+}
+
+// ---- streams ----
+int taeda_cuda_make_stream(int index, int priority, StreamHandle* stream) {
+  return guarded([=] {
+    use_device(index);
+    constexpr unsigned apart_from_default = 1;
+    succeed(driver().make_stream(stream, apart_from_default, priority), "making a stream");
+  });
+}
+int taeda_cuda_priorities(int index, int* least, int* most) {
+  return guarded([=] {
+    use_device(index);
+    succeed(driver().priorities(least, most), "asking for streams' priorities");
+  });
+}
+int taeda_cuda_current_stream(int index, StreamHandle* stream) {
+  return guarded([=] {
+    device(index);
+    *stream = current_stream(index);
+  });
+}
+int taeda_cuda_set_stream(int index, StreamHandle stream) {
+  return guarded([=] { set_current_stream(index, stream); });
+}
+int taeda_cuda_synchronize_stream(int index, StreamHandle stream) {
+  return guarded([=] { synchronize_stream(index, stream); });
+}
+int taeda_cuda_query_stream(int index, StreamHandle stream, int* done) {
+  return guarded([=] {
+    use_device(index);
+    const int result = driver().query_stream(stream);
+    if (result != kNotReady) succeed(result, "asking about a stream");
+    *done = result == kSuccess;
+  });
+}
+
+// ---- events ----
+int taeda_cuda_make_event(int index, int timing, int blocking, EventHandle* event) {
+  return guarded([=] {
+    use_device(index);
+    const unsigned flags = (blocking ? 1u : 0u) | (timing ? 0u : 2u);
+    succeed(driver().make_event(event, flags), "making an event");
+  });
+}
+int taeda_cuda_destroy_event(int index, EventHandle event) {
+  return guarded([=] {
+    use_device(index);
+    succeed(driver().destroy_event(event), "destroying an event");
+  });
+}
+int taeda_cuda_record_event(int index, EventHandle event, StreamHandle stream) {
+  return guarded([=] {
+    use_device(index);
+    succeed(driver().record_event(event, stream), "recording an event");
+  });
+}
+int taeda_cuda_wait_event(int index, StreamHandle stream, EventHandle event) {
+  return guarded([=] {
+    use_device(index);
+    succeed(driver().wait_event(stream, event, 0), "letting a stream wait");
+  });
+}
+int taeda_cuda_synchronize_event(int index, EventHandle event) {
+  return guarded([=] {
+    use_device(index);
+    succeed(driver().synchronize_event(event), "waiting for an event");
+  });
+}
+int taeda_cuda_query_event(int index, EventHandle event, int* done) {
+  return guarded([=] {
+    use_device(index);
+    const int result = driver().query_event(event);
+    if (result != kNotReady) succeed(result, "asking about an event");
+    *done = result == kSuccess;
+  });
+}
+int taeda_cuda_elapsed(int index, EventHandle from, EventHandle to, float* milliseconds) {
+  return guarded([=] {
+    use_device(index);
+    succeed(driver().elapsed(milliseconds, from, to), "timing events");
+  });
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

@@ -1,0 +1,70 @@
+// The devices, and what each thread does with them: its current device, and on each device its
+// current stream.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/runtime/allocator.h"
+
+namespace taeda::cuda {
+
+// What kernels report without stopping: an index out of range, written to memory that the host
+// reads after it has waited. The kernel goes on as if the index had been the nearest one in range.
+struct Fault {
+  int64_t found;  // not 0 where there was one
+  int64_t index, size;
+};
+
+struct DeviceState {
+  int index, handle;
+  ContextHandle context;
+  int multiprocessors, capability;  // 90: sm_90
+  Fault* fault;                     // of pinned memory
+  Allocator allocator;
+
+  explicit DeviceState(int i);
+};
+
+int device_count();  // 0 where there is no driver
+// Error for an index that is out of range.
+DeviceState& device(int index);
+// The same, with its context current in this thread. Kernels and their memory are on the device
+// that was used last.
+DeviceState& use_device(int index);
+DeviceState& used_device();
+
+// The device that "cuda" without an index means in this thread.
+int current_device();
+void set_current_device(int index);
+StreamHandle current_stream(int device);
+void set_current_stream(int device, StreamHandle stream);
+
+// Waits, and raises what kernels have reported.
+void synchronize_stream(int device, StreamHandle stream);
+void synchronize_device(int device);
+
+// Memory on the used device and its current stream, for as long as this lives: what later kernels
+// of the stream get is the same memory.
+class Workspace {
+ public:
+  explicit Workspace(size_t nbytes);
+  ~Workspace() { state_.allocator.deallocate(data_); }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  template <class T> T* as() const { return static_cast<T*>(data_); }
+
+ private:
+  DeviceState& state_;
+  void* data_;
+};
+
+// Values that kernels have computed, after waiting for them; and host values for kernels.
+void read_back(void* to, const void* from, size_t nbytes);
+template <class T> T read_back(const T* from) {
+  T value;
+  read_back(&value, from, sizeof value);
+  return value;
+}
+void send(void* to, const void* from, size_t nbytes);
+
+}  // namespace taeda::cuda

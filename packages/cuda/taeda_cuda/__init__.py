@@ -1,0 +1,1 @@
+"""Holds libtaeda_cuda.so, which :mod:`taeda.cuda` loads."""
