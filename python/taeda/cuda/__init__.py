@@ -1,7 +1,8 @@
-"""CUDA devices: there are none in this build, and everything here says so.
+"""CUDA devices. Without the package ``taeda-cuda`` there are none, and everything here says so.
 
-Queries answer what is so on a machine without a GPU, and what concerns all devices (seeding, emptying
-caches) has nothing to do. What needs a device raises AssertionError, as PyTorch does without CUDA.
+Queries answer then what is so on a machine without a GPU, and what concerns all devices (seeding,
+emptying caches) has nothing to do. What needs a device raises AssertionError, as PyTorch does without
+CUDA. With the package, ``docs/cuda.md`` says what there is.
 
 >>> import taeda
 >>> taeda.cuda.is_available(), taeda.cuda.device_count()
@@ -17,7 +18,7 @@ from taeda import _absent
 from taeda._errors import AcceleratorError, OutOfMemoryError
 from taeda._tensor.types import cuda_types
 
-from . import _rest
+from . import _library, _rest
 from ._rest import *
 from .streams import CUDAGraph, Event, Stream, StreamContext, graph, stream
 
@@ -130,3 +131,9 @@ def set_device(device: Any) -> None:
     _check_index("set_device", device)
     if not isinstance(device, int) or device >= 0:
         _no_cuda("set_device")
+
+
+if _library.path() is not None:
+    from . import _present
+
+    globals().update(_present.members())
