@@ -2,7 +2,8 @@
 
     python -m tests.guard.run LIBRARY SUITE
 
-With GUARD_TABLES=few in the environment, most ops fall back to the CPU. Prints `begin NAME` and `ok NAME` or `failed NAME: why` for each case.
+With GUARD_TABLES=few in the environment, most ops fall back to the CPU; with GUARD_DEVICE=cuda, the
+cases run on that device. Prints `begin NAME` and `ok NAME` or `failed NAME: why` for each case.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterator
 
 import taeda
 
-DEVICE = "guard"
+DEVICE = os.environ.get("GUARD_DEVICE", "guard")
 
 
 def on_device(value: object) -> object:
@@ -388,7 +389,10 @@ SUITES = {
 
 
 def main(library: str, suite: str) -> None:
-    taeda.register_device(DEVICE, library)
+    if DEVICE == "cuda":  # by TAEDA_CUDA_LIBRARY, when it is first named
+        assert taeda.ones(1, device=DEVICE).is_cuda
+    else:
+        taeda.register_device(DEVICE, library)
     if os.environ.get("GUARD_TABLES") == "few":
         taeda.set_fallback("cpu")
     warnings.simplefilter("always")

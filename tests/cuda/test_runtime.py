@@ -1,0 +1,258 @@
+"""The runtime of CUDA on a stub of the driver: what there is, memory, streams, events, errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cuda.shim import run
+
+START = "import taeda as torch; cuda = torch.cuda; F = torch.nn.functional\n"
+
+
+def printed(libraries, code: str, **more: str) -> list[str]:
+    done = run(libraries, "-c", START + code, **more)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.splitlines()
+
+
+def error(libraries, code: str, **more: str) -> str:
+    """The last line of the traceback that the code ends with."""
+    done = run(libraries, "-c", START + code, **more)
+    assert done.returncode == 1, done.stdout + done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+def test_devices(libraries):
+    code = """
+print(cuda.is_available(), cuda.device_count(), cuda.current_device())
+print(cuda.get_device_name(1), cuda.get_device_capability("cuda:0"), cuda.can_device_access_peer(0, 1))
+print(cuda.get_device_properties().total_memory == 2**32, cuda.get_device_properties().warp_size)
+with cuda.device(1):
+    x = torch.ones(2, device="cuda")
+    print(x.device, cuda.current_device())
+print(torch.ones(2, device="cuda").device, (x + 1).device, x.to("cuda:0").device, (x + 1).tolist())
+cuda.set_device("cuda:1")
+print(torch.zeros(2).cuda().device, torch.nn.Linear(2, 2).cuda().weight.device)
+print(x.is_cuda, x.get_device(), torch.get_device_module("cuda") is cuda)
+"""
+    assert printed(libraries, code) == [
+        "True 2 0",
+        "Stub 1 (9, 0) True",
+        "True 32",
+        "cuda:1 1",
+        "cuda:0 cuda:1 cuda:0 [2.0, 2.0]",
+        "cuda:1 cuda:1",
+        "True 1 True",
+    ]
+
+
+def test_memory_is_kept_and_used_again(libraries):
+    code = """
+def now(): return cuda.memory_allocated() >> 10, cuda.memory_reserved() >> 20
+x = torch.empty(1 << 18, device="cuda"); first = x.data_ptr(); print(*now())
+y = torch.empty(1 << 22, device="cuda"); print(*now())
+z = torch.empty(3 << 22, device="cuda"); print(*now())
+del x, y
+print(*now(), torch.empty(1 << 17, device="cuda").data_ptr() == first)
+cuda.empty_cache(); print(*now())
+print(cuda.max_memory_allocated() >> 10, cuda.memory_stats()["segment.all.freed"])
+cuda.reset_peak_memory_stats(); print(cuda.max_memory_allocated() >> 10)
+segments = cuda.memory_snapshot()
+print(len(segments), segments[0]["total_size"] >> 20, segments[0]["blocks"][0]["state"])
+print("allocated_bytes" in cuda.memory_summary())
+"""
+    assert printed(libraries, code) == [
+        "1024 2",
+        "17408 18",
+        "66560 66",
+        "49152 66 True",
+        "49152 48",
+        "66560 2",
+        "49152",
+        "1 48 active_allocated",
+        "True",
+    ]
+
+
+def test_neighbouring_blocks_become_one(libraries):
+    code = """
+parts = [torch.empty(1 << 20, dtype=torch.uint8, device="cuda") for _ in range(2)]
+print(cuda.memory_reserved() >> 20, [len(s["blocks"]) for s in cuda.memory_snapshot()])
+del parts[0]; del parts[0]
+print([len(s["blocks"]) for s in cuda.memory_snapshot()])
+"""
+    assert printed(libraries, code) == ["2 [2]", "[1]"]
+
+
+def test_out_of_memory_says_what_there_is(libraries):
+    code = """
+x = torch.ones(1 << 20, device="cuda")
+torch.empty(1 << 25, device="cuda")
+try: torch.empty(1 << 30, device="cuda")
+except cuda.OutOfMemoryError as e: print(e)
+print(cuda.memory_stats()["num_ooms"], x.sum().item())
+cuda.set_per_process_memory_fraction(0.5)
+try: torch.empty(1 << 27, device="cuda")
+except RuntimeError as e: print(e)
+"""
+    lines = printed(libraries, code, STUB_MEMORY=str(256 << 20))
+    assert (
+        "tried to allocate 4.00 GiB on cuda:0, of whose 256.00 MiB 236.00 MiB are free" in lines[0]
+    )
+    assert "Tensors take 4.00 MiB, and 16.00 MiB are cached" in lines[0]
+    assert lines[1] == "1 1048576.0"
+    assert "(this process may take 128.00 MiB)" in lines[2]
+
+
+def test_cached_memory_is_given_back_before_it_is_out(libraries):
+    code = """
+for n in (100, 150, 200):
+    torch.empty(n << 20, dtype=torch.uint8, device="cuda")
+print(cuda.memory_reserved() >> 20, cuda.memory_stats()["num_alloc_retries"])
+"""
+    assert printed(libraries, code, STUB_MEMORY=str(256 << 20)) == ["200 1"]
+
+
+def test_streams_and_events(libraries):
+    code = """
+s, other = cuda.Stream(), cuda.Stream("cuda:1", priority=-1)
+start, end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+print(cuda.current_stream() == cuda.default_stream(), s == cuda.Stream(), len({s, s}))
+with cuda.stream(s):
+    start.record()
+    x = torch.ones(1000, device="cuda") * 2
+    end.record()
+    print(cuda.current_stream() == s)
+print(end.query(), s.query())
+with cuda.stream(other):
+    print(torch.ones(1, device="cuda").device)
+print(cuda.current_device(), cuda.current_stream() == cuda.default_stream())
+cuda.current_stream().wait_stream(s)
+print(x.sum().item(), s.query(), end.query(), start.elapsed_time(end))
+"""
+    assert printed(libraries, code) == [
+        "True False 1",
+        "True",
+        "False False",
+        "cuda:1",
+        "0 True",
+        "2000.0 True True 0.5",
+    ]
+
+
+def test_threads_have_streams_of_their_own(libraries):
+    code = """
+import threading
+s = cuda.Stream()
+cuda.set_stream(s)
+there = []
+thread = threading.Thread(target=lambda: there.append(cuda.current_stream()))
+thread.start(); thread.join()
+print(cuda.current_stream() == s, there[0] == cuda.default_stream())
+"""
+    assert printed(libraries, code) == ["True True"]
+
+
+def test_index_out_of_range_is_found_by_who_waits(libraries):
+    code = """
+loss = F.nll_loss(torch.zeros(3, 4, device="cuda"), torch.tensor([1, 2, 9], device="cuda"))
+try: cuda.synchronize()
+except IndexError as e: print(e)
+print(torch.ones(2, device="cuda").sum().item())
+try: torch.ones(3, device="cuda")[torch.tensor([5], device="cuda")]
+except IndexError as e: print(e)
+"""
+    lines = printed(libraries, code)
+    assert "given the index 9, which is out of bounds for size 4" in lines[0]
+    assert lines[1] == "2.0"
+    assert "5 is out of bounds" in lines[2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"STUB_DEVICES": "0"}, "the NVIDIA driver finds no GPU"),
+        ({"STUB_INIT": "999"}, "the NVIDIA driver cannot be started: an error of the stub (999)"),
+        ({"STUB_VERSION": "12040"}, "is for CUDA 12.4, but 13.0 or newer is needed: please update"),
+        ({"LD_LIBRARY_PATH": "/nonexistent"}, "there is no NVIDIA driver (libcuda.so.1:"),
+    ],
+)
+def test_why_there_is_no_device(libraries, settings, why):
+    code = "print(cuda.is_available(), cuda.device_count(), cuda.memory_allocated())"
+    assert printed(libraries, code, **settings) == ["False 0 0"]
+    for use in ("torch.ones(2, device='cuda')", "cuda.current_device()", "torch.ones(2).cuda()"):
+        message = error(libraries, use, **settings)
+        assert message.startswith("RuntimeError") and why in message
+
+
+def test_after_fork(libraries):
+    code = """
+import os, sys
+x = torch.ones(2, device="cuda")
+sys.stdout.flush()
+if os.fork() == 0:
+    print(cuda.is_available())
+    try: x + 1
+    except RuntimeError as e: print(e)
+    sys.stdout.flush()
+    os._exit(0)
+os.wait()
+print((x + 1).tolist())
+"""
+    lines = printed(libraries, code)
+    assert lines[0] == "False" and "forked from one that had used CUDA" in lines[1]
+    assert "'spawn'" in lines[1] and lines[2] == "[2.0, 2.0]"
+
+
+def test_mixed_devices(libraries):
+    message = error(libraries, "torch.ones(2, device='cuda:0') + torch.ones(2, device='cuda:1')")
+    assert "cuda:0" in message and "cuda:1" in message
+    message = error(libraries, "torch.ones(2, device='cuda:2')")
+    assert "there are 2 devices of its kind" in message
+
+
+def test_a_missing_kernel_is_named(libraries):
+    message = error(libraries, "torch.ones(3, 3, device='cuda').sort()")
+    assert "sort(): device 'cuda' has no kernel for it" in message
+    assert printed(
+        libraries,
+        "torch.set_fallback('cpu'); print(torch.ones(2, device='cuda').sort()[1].tolist())",
+    ) == ["[0, 1]"]
+
+
+def test_files_remember_the_device(libraries, tmp_path):
+    code = f"""
+path = {str(tmp_path / "x.pt")!r}
+torch.save(torch.arange(3.0, device="cuda:1"), path)
+print(torch.load(path).device, torch.load(path, map_location="cpu"), torch.load(path, map_location={{"cuda:1": "cuda:0"}}).device)
+import copy, pickle
+print(pickle.loads(pickle.dumps(torch.ones(2, device="cuda"))).device, copy.deepcopy(torch.ones(2, device="cuda:1")).device)
+"""
+    assert printed(libraries, code) == ["cuda:1 tensor([0., 1., 2.]) cuda:0", "cuda:0 cuda:1"]
+
+
+def test_a_module_trains(libraries):
+    code = """
+torch.manual_seed(0)
+x, t = torch.randn(32, 10), torch.randint(0, 3, (32,))
+def train(device):
+    torch.manual_seed(1)
+    net = torch.nn.Sequential(torch.nn.Linear(10, 20), torch.nn.ReLU(), torch.nn.LayerNorm(20), torch.nn.Linear(20, 3)).to(device)
+    o = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(5):
+        loss = F.cross_entropy(net(x.to(device)), t.to(device))
+        o.zero_grad(); loss.backward(); o.step()
+    return loss.item()
+a, b = train("cpu"), train("cuda")
+print(abs(a - b) < 1e-5, b < 1)
+"""
+    assert printed(libraries, code) == ["True True"]
+
+
+def test_other_devices_may_be_registered_beside_it(libraries, tmp_path):
+    from tests.guard.plugin import ROOT, compiled
+
+    source = ROOT / "docs/examples/device_package/taeda_example_device/device.cpp"
+    guard = compiled(source, tmp_path / "mine.so")
+    code = f"torch.register_device('mine', {str(guard)!r}); print((torch.ones(2, device='cuda') + 1).to('mine').device)"
+    assert printed(libraries, code) == ["mine:0"]
