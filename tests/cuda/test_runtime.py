@@ -46,6 +46,15 @@ print(x.is_cuda, x.get_device(), torch.get_device_module("cuda") is cuda)
     ]
 
 
+def test_what_it_lacks_is_missing_by_name(libraries):
+    code = """
+from taeda.cuda import *
+print([n for n in ("memory_cached", "get_rng_state", "graph_pool_handle", "temperature") if hasattr(cuda, n)])
+print(is_tf32_supported(), set(cuda.__all__) <= set(vars(cuda)))
+"""
+    assert printed(libraries, code) == ["[]", "False True"]
+
+
 def test_memory_is_kept_and_used_again(libraries):
     code = """
 def now(): return cuda.memory_allocated() >> 10, cuda.memory_reserved() >> 20

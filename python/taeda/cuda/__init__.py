@@ -137,3 +137,6 @@ if _library.path() is not None:
     from . import _present
 
     globals().update(_present.members())
+    for _name in _present.missing(_rest._REST):
+        del globals()[_name]
+    __all__ = [name for name in __all__ if name in globals()]

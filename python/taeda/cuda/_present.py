@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taeda.cuda import _devices, _streams
 
-__all__ = ["members"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["members", "missing"]
+
+# Answers for no device that are right for these devices too: no memory is pinned, no work is
+# recorded, no product is rounded to TF32, and no other process has memory of this one.
+_STILL_RIGHT = {
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
+    "ipc_collect",
+    "is_current_stream_capturing",
+    "is_tf32_supported",
+}
 
 
 def members() -> dict[str, Any]:
@@ -14,3 +27,8 @@ def members() -> dict[str, Any]:
     return {
         name: getattr(module, name) for module in (_devices, _streams) for name in module.__all__
     }
+
+
+def missing(absent: Iterable[str]) -> list[str]:
+    """Of the names that answer for no device, those that would be wrong."""
+    return [name for name in absent if name not in members() and name not in _STILL_RIGHT]
