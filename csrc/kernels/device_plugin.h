@@ -1,6 +1,6 @@
 // How a library adds a device: it exports `extern "C" const taeda::DevicePlugin* taeda_device(const
-// taeda::DeviceHost&)`, which taeda.register_device() calls once; CUDA's does the same. It is compiled with this
-// version's headers and the same C++ ABI, and links to nothing of taeda's.
+// taeda::DeviceHost&)`, which taeda.register_device() calls once; CUDA's does the same. It is
+// compiled with this version's headers and the same C++ ABI, and links to nothing of taeda's.
 #pragma once
 
 #include <span>

@@ -34,8 +34,8 @@ template <class T> struct PoolKernels {  // T: float, double; max_pool and avg_p
   // within [0, 1]. Padding, stride, dilation are not read.
   KernelFn<bool(const PoolShape& s, const T* x, const T* samples, T* y, int64_t* index)>
       fractional_max_pool;
-  // gx = 0, then gx[index] += gy for all maxima. `in` and `out` are sizes of a whole plane. False where an
-  // index lies outside of its plane; gx is then unfinished.
+  // gx = 0, then gx[index] += gy for all maxima. `in` and `out` are sizes of a whole plane. False
+  // where an index lies outside of its plane; gx is then unfinished.
   KernelFn<bool(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index, T* gx)>
       scatter;
 

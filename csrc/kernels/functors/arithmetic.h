@@ -25,8 +25,8 @@ template <class T> FN T floor_quotient(T a, T b, T mod) {
   const T v = q - low > T(0.5) ? low + T(1) : low;
   return q == T(0) ? copysign(T(0), a / b) : v;
 }
-// What the processor's division does to integers, but for what it cannot do. By zero, 0 where that is
-// no error.
+// What the processor's division does to integers, but for what it cannot do. By zero, 0 where that
+// is no error.
 template <class T> FN T trunc_quotient(T a, T b) {
   if (b == T(0)) return division_by_zero(), T(0);
   if constexpr (is_signed<T>) {

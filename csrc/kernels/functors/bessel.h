@@ -57,12 +57,8 @@ SLOW_FN double k1_double(double x) { return k1e_double(x) * ::exp(-x); }
 // ---- Bessel functions: the C library's ----
 SLOW_FN double bessel_j0_double(double x) { return ::j0(x); }
 SLOW_FN double bessel_j1_double(double x) { return ::j1(x); }
-SLOW_FN double bessel_y0_double(double x) {
-  return x > 0 ? ::y0(x) : (x == 0 ? -kInf : kNan);
-}
-SLOW_FN double bessel_y1_double(double x) {
-  return x > 0 ? ::y1(x) : (x == 0 ? -kInf : kNan);
-}
+SLOW_FN double bessel_y0_double(double x) { return x > 0 ? ::y0(x) : (x == 0 ? -kInf : kNan); }
+SLOW_FN double bessel_y1_double(double x) { return x > 0 ? ::y1(x) : (x == 0 ? -kInf : kNan); }
 SLOW_FN double spherical_bessel_j0_double(double x) {
   if (x == 0) return 1;
   return __builtin_fabs(x) == kInf ? 0.0 : ::sin(x) / x;
@@ -237,12 +233,8 @@ SLOW_FN double gamma_part(double a, double x, bool upper) {
   const double q = gamma_upper_fraction(a, x);
   return upper ? q : 1 - q;
 }
-SLOW_FN double gammainc_double(double a, double x) {
-  return gamma_part(a, x, false);
-}
-SLOW_FN double gammaincc_double(double a, double x) {
-  return gamma_part(a, x, true);
-}
+SLOW_FN double gammainc_double(double a, double x) { return gamma_part(a, x, false); }
+SLOW_FN double gammaincc_double(double a, double x) { return gamma_part(a, x, true); }
 
 // ---- the functions for the types that kernels compute in ----
 // (Those of float32 that are not here are in functors/wide.h.)

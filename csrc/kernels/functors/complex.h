@@ -52,10 +52,12 @@ template <class R> FN bool isnan(Complex<R> a) { return a.re != a.re || a.im != 
 #ifdef __CUDACC__
 // CUDA's complex functions.
 template <class R> FN ::cuda::std::complex<R> to_cuda(Complex<R> a) { return {a.re, a.im}; }
-template <class R> FN Complex<R> from_cuda(::cuda::std::complex<R> a) { return {a.real(), a.imag()}; }
-#define TAEDA_COMPLEX(name)                                         \
-  template <class R> FN Complex<R> name(Complex<R> x) {             \
-    return from_cuda<R>(::cuda::std::name(to_cuda(x)));               \
+template <class R> FN Complex<R> from_cuda(::cuda::std::complex<R> a) {
+  return {a.real(), a.imag()};
+}
+#define TAEDA_COMPLEX(name)                             \
+  template <class R> FN Complex<R> name(Complex<R> x) { \
+    return from_cuda<R>(::cuda::std::name(to_cuda(x))); \
   }
 template <class R> FN Complex<R> pow(Complex<R> x, Complex<R> y) {
   return from_cuda<R>(::cuda::std::pow(to_cuda(x), to_cuda(y)));

@@ -12,8 +12,7 @@ inline constexpr double kLowDegree = 24;
 inline constexpr double kHighestDegree = 1e8;
 
 // p and q are the polynomials of degrees 0 and 1; step(k, q, p) gives the one of degree k + 1.
-template <class Step>
-SLOW_FN double recurrence(double n, double p, double q, Step step) {
+template <class Step> SLOW_FN double recurrence(double n, double p, double q, Step step) {
   n = __builtin_trunc(n);
   if (!(n >= 0)) return n != n ? n : 0.0;
   if (n == 0) return p;

@@ -14,7 +14,8 @@
 #define TAEDA_ISA portable
 #endif
 
-// FN: what functors consist of. SLOW_FN: what is too large to be inlined, a copy in each object file.
+// FN: what functors consist of. SLOW_FN: what is too large to be inlined, a copy in each object
+// file.
 #ifdef __CUDACC__
 #define FN __host__ __device__ inline
 #define SLOW_FN [[maybe_unused]] __host__ __device__ static
