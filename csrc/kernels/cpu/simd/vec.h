@@ -99,8 +99,8 @@ template <class T, int64_t N = kLanes<T>> class FirstLanes {
   static constexpr int64_t kItem = sizeof(T), kBytes = N * kItem;
 
  public:
-#if defined(__AVX512BW__)
-  // By bytes of a whole register, of which a shorter vector is the first part.
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+  // By bytes.
   static constexpr bool kMasked = kBytes >= 16;
 
   FN explicit FirstLanes(int64_t n)
@@ -108,16 +108,16 @@ template <class T, int64_t N = kLanes<T>> class FirstLanes {
         mask_(n * kItem >= 64 ? ~uint64_t{0} : (uint64_t{1} << n * kItem) - 1) {}
 
   FN V load_masked(const T* p) const {
-    const __m512i v = _mm512_maskz_loadu_epi8(mask_, p);
-    if constexpr (kBytes == 64) return (V)v;
-    else if constexpr (kBytes == 32) return (V)_mm512_castsi512_si256(v);
-    else return (V)_mm512_castsi512_si128(v);
+    if constexpr (kBytes == 64) return (V)_mm512_maskz_loadu_epi8(mask_, p);
+    else if constexpr (kBytes == 32)
+      return (V)_mm256_maskz_loadu_epi8(static_cast<__mmask32>(mask_), p);
+    else return (V)_mm_maskz_loadu_epi8(static_cast<__mmask16>(mask_), p);
   }
   FN void store_masked(T* p, V v) const {
     if constexpr (kBytes == 64) _mm512_mask_storeu_epi8(p, mask_, (__m512i)v);
     else if constexpr (kBytes == 32)
-      _mm512_mask_storeu_epi8(p, mask_, _mm512_castsi256_si512((__m256i)v));
-    else _mm512_mask_storeu_epi8(p, mask_, _mm512_castsi128_si512((__m128i)v));
+      _mm256_mask_storeu_epi8(p, static_cast<__mmask32>(mask_), (__m256i)v);
+    else _mm_mask_storeu_epi8(p, static_cast<__mmask16>(mask_), (__m128i)v);
   }
 #elif defined(__AVX2__)
   // By words of 4 bytes.
@@ -163,7 +163,7 @@ template <class T, int64_t N = kLanes<T>> class FirstLanes {
 
  private:
   int64_t n_;
-#if defined(__AVX512BW__)
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
   uint64_t mask_;
 #elif defined(__AVX2__)
   Vec<int32_t, kWords> mask_;
