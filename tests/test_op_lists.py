@@ -24,6 +24,7 @@ ALLOWED = {
     "python/taeda/_tensor/methods.py: _CONVERSIONS": "methods named after dtypes",
     "python/taeda/storage.py: for _name": "methods named after dtypes",
     "python/taeda/nn/init.py: _UNIT_GAINS": "what calculate_gain takes as an argument",
+    "python/taeda/distributed/tensor/_dtensor.py: _LOCAL": "methods that a DTensor leaves to its parts",
     "python/taeda/nn/parameter.py: _SHAPELESS": "methods that a parameter without shape has",
     "python/taeda/insight/_mistakes.py: FIXES": "advice in words, of its own for each",
     "python/taeda/_dispatched.py: _FIRST_NAMES": "names of PyTorch's operator registry",

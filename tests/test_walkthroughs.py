@@ -266,6 +266,12 @@ for differentiable in (False, True):
 assert "Lion" in taeda._C.ops._fused_lion_.__doc__
 """
 
+WITHOUT_EDITABLE = """
+import sys
+
+sys.meta_path[:] = [f for f in sys.meta_path if not type(f).__module__.startswith("_editable")]
+"""
+
 
 @pytest.mark.slow
 @pytest.mark.unsanitized("builds a taeda of its own, without")
@@ -274,6 +280,8 @@ def test_the_ops_of_the_walkthroughs_work(tmp_path):
     build = build_folder()
     assert build is not None
     build_copy(tmp_path, build)
+    # An editable install's finder would come before PYTHONPATH.
+    (tmp_path / "python" / "sitecustomize.py").write_text(WITHOUT_EDITABLE)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "python"), "TAEDA_CPU": LEVEL}
     python = functools.partial(
         subprocess.run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
