@@ -14,7 +14,7 @@ namespace taeda::py {
 namespace {
 
 const void* cpu_kernels(const char* table) {
-  const KernelTable* found = find_table(table);
+  const KernelTable* found = taeda::find_table(table);
   return found ? found->cpu : nullptr;
 }
 
@@ -33,7 +33,7 @@ const DevicePlugin& open_plugin(const std::string& path) {
         " was compiled for interface ", plugin->interface, ", this version of taeda has ",
         kDeviceInterface);
   for (const DeviceTable& t : plugin->tables) {
-    const KernelTable* known = find_table(t.name);
+    const KernelTable* known = taeda::find_table(t.name);
     check(known && known->size == t.size, "register_device(): ", path, " has kernels ", t.name,
           " that this version of taeda does not know");
   }
@@ -43,7 +43,7 @@ const DevicePlugin& open_plugin(const std::string& path) {
 void add_device(DeviceType type, const DevicePlugin& plugin) {
   register_device(type, plugin.runtime);
   for (const DeviceTable& t : plugin.tables)
-    find_table(t.name)->others[static_cast<size_t>(type)] = t.kernels;
+    taeda::find_table(t.name)->others[static_cast<size_t>(type)] = t.kernels;
 }
 
 void load_device(const std::string& name, const std::string& path) {
