@@ -213,6 +213,22 @@ def test_shards_from_the_meta_device(world):
     )
 
 
+def test_arguments_of_the_wrong_kind(world):
+    layer = nn.Linear(2, 2)
+    with pytest.raises(TypeError, match=r"all_reduce: op must be a ReduceOp .* not 'sum'"):
+        dist.all_reduce(taeda.ones(2), op="sum")
+    with pytest.raises(TypeError, match="fully_shard: module must be a Module, not int"):
+        dist.fsdp.fully_shard(3)
+    with pytest.raises(TypeError, match="DistributedDataParallel: module must be a Module"):
+        nn.parallel.DistributedDataParallel(3)
+    with pytest.raises(ValueError, match="bucket_cap_mb must not be negative, got -1"):
+        nn.parallel.DistributedDataParallel(layer, bucket_cap_mb=-1)
+    with pytest.raises(TypeError, match="set_deterministic: mode must be a bool"):
+        dist.set_deterministic("yes")
+    with pytest.raises(ValueError, match="ScheduleGPipe: n_microbatches must be at least 1, not 0"):
+        dist.pipelining.ScheduleGPipe(None, 0)
+
+
 def test_stores_in_files(tmp_path):
     first, second = (dist.FileStore(str(tmp_path / "store"), 1) for _ in range(2))
     first.set("key", b"\x00\xff")

@@ -55,6 +55,8 @@ def root_of(
 
 
 def check_op(function: str, op: Op, *tensors: Tensor) -> None:
+    if not isinstance(getattr(op, "op", op), _RedOpType):
+        raise TypeError(f"{function}: op must be a ReduceOp such as ReduceOp.SUM, not {op!r}")
     for t in tensors:
         if t.is_complex() and not supports_complex(op):
             raise ValueError(f"{function} does not support {op} on complex tensors")

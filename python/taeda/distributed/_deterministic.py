@@ -18,7 +18,12 @@ def set_deterministic(mode: bool) -> None:
 
     Args:
         mode: whether to.
+
+    Raises:
+        TypeError: ``mode`` is not a bool.
     """
+    if not isinstance(mode, bool):
+        raise TypeError(f"set_deterministic: mode must be a bool, not {mode!r}")
     global _deterministic
     _deterministic = mode
 

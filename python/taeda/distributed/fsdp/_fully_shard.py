@@ -158,7 +158,7 @@ def fully_shard(
     ('FSDPLinear', True)
     >>> dist.destroy_process_group()
     """
-    from taeda.nn import ModuleDict, ModuleList
+    from taeda.nn import Module, ModuleDict, ModuleList
 
     policy = mp_policy or MixedPrecisionPolicy()
     if (policy.param_dtype, policy.reduce_dtype, policy.output_dtype) != (None, None, None):
@@ -176,6 +176,8 @@ def fully_shard(
         raise NotImplementedError("fully_shard: reshard_after_forward must be a bool or None")
     free = None if reshard_after_forward is None else bool(reshard_after_forward)
     for each in module if isinstance(module, (list, tuple)) else [module]:
+        if not isinstance(each, Module):
+            raise TypeError(f"fully_shard: module must be a Module, not {type(each).__name__}")
         if isinstance(each, (ModuleList, ModuleDict)):
             raise ValueError(
                 f"fully_shard does not support containers that do not implement forward: {each}"

@@ -22,6 +22,10 @@ class _Schedule(abc.ABC):
         loss_fn: Callable[..., Tensor] | None = None,
         scale_grads: bool = True,
     ) -> None:
+        if n_microbatches < 1:
+            raise ValueError(
+                f"{type(self).__name__}: n_microbatches must be at least 1, not {n_microbatches}"
+            )
         self._stage, self._count = stage, n_microbatches
         self._loss_fn, self._scale = loss_fn, scale_grads
 

@@ -80,6 +80,14 @@ class DistributedDataParallel(Module):
         from taeda.distributed._group import _known
 
         super().__init__()
+        if not isinstance(module, Module):
+            raise TypeError(
+                f"DistributedDataParallel: module must be a Module, not {type(module).__name__}"
+            )
+        if bucket_cap_mb is not None and bucket_cap_mb < 0:
+            raise ValueError(
+                f"DistributedDataParallel: bucket_cap_mb must not be negative, got {bucket_cap_mb}"
+            )
         if process_group is not None and device_mesh is not None:
             raise RuntimeError(
                 "DistributedDataParallel: process_group and device_mesh cannot both be given"
