@@ -72,7 +72,8 @@ def add(path: Path, code: str) -> None:
 # ---- the build ----
 
 INCLUDE = re.compile(r'^#include "(\S+)"', re.MULTILINE)
-TARGETS = re.compile(r"/(core|_C|nanobind[\w-]*|simd_\w+)\.dir/")  # those of the module
+# The module's objects; those of a target's precompiled headers (.gch) are none.
+OBJECTS = re.compile(r"/(core|_C|nanobind[\w-]*|simd_\w+)\.dir/.*\.o$")
 
 
 class Object:
@@ -141,7 +142,7 @@ def build_copy(folder: Path, build: Path) -> None:
         )
 
     entries = json.loads((build / "compile_commands.json").read_text())
-    objects = [o for o in (Object(build, e) for e in entries) if TARGETS.search(str(o.path))]
+    objects = [o for o in (Object(build, e) for e in entries) if OBJECTS.search(str(o.path))]
     links: list[Path] = []
     work: list[tuple[Object, Path]] = []
     for o in objects:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import taeda
 from taeda.nn.module import Module
-from taeda.utils._pytree import tree_leaves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -185,6 +184,8 @@ class DistributedDataParallel(Module):
             return self._units.forward(inputs, kwargs, syncs)
         output = self.module(*inputs, **kwargs)
         if self.reducer is not None and syncs:
+            from taeda.utils._pytree import tree_leaves  # not for everyone who imports taeda.nn
+
             self.reducer.prepare([t for t in tree_leaves(output) if isinstance(t, taeda.Tensor)])
         return output
 
