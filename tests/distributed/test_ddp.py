@@ -205,16 +205,20 @@ if __name__ == "__main__":
 
 def test_a_public_script_by_both_launchers(tmp_path):
     """On taeda by its own launcher and by torchrun, and on PyTorch."""
+    aborted = "terminate called without an active exception"  # PyTorch's processes do, at times
     path = tmp_path / "program.py"
     path.write_text(PUBLIC)
 
     def printed(launcher, epochs, snapshot, *how):
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-m", launcher, "--nproc-per-node", "2",
-             "--master-port", str(free_port()), *how, str(path), str(epochs),
-             str(tmp_path / snapshot)],
-            env=environment(), capture_output=True, text=True, timeout=100,
-        )  # fmt: skip
+        for attempt in range(1 if how else 5):
+            done = subprocess.run(
+                [sys.executable, "-W", "ignore", "-m", launcher, "--nproc-per-node", "2",
+                 "--master-port", str(free_port()), *how, str(path), str(epochs),
+                 str(tmp_path / f"{snapshot}{attempt}")],
+                env=environment(), capture_output=True, text=True, timeout=100,
+            )  # fmt: skip
+            if aborted not in done.stderr:
+                break
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()
 

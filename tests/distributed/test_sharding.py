@@ -123,6 +123,52 @@ def test_divided_parameters(tmp_path, ranks):
     assert run(SHARDED, ranks, tmp_path) == ["good\n"] * ranks
 
 
+UNITS = """
+import hashlib
+import torch, torch.distributed as dist
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+torch.manual_seed(0)
+x, y = torch.randn(4, 24, 10), torch.randn(4, 24, 3)
+model = nn.Sequential(nn.Linear(10, 37), nn.GELU(), nn.LayerNorm(37), nn.Linear(37, 3))
+if size > 1:
+    fully_shard(model[0])
+    fully_shard(model)
+    model.set_units(8)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+losses = []
+for step in range(4):
+    optimizer.zero_grad()
+    for i in range(rank * 8 // size, (rank + 1) * 8 // size):
+        part = slice(3 * i, 3 * i + 3)
+        each = ((model(x[step, part]) - y[step, part]) ** 2).mean(1)
+        (each.mean() * size / 8).backward()
+        losses.append(each.detach())
+    optimizer.step()
+losses = torch.stack(losses).view(4, -1)
+everybody = losses.new_empty(size, *losses.shape)
+dist.all_gather_into_tensor(everybody, losses)
+values = [everybody.transpose(0, 1).contiguous(), *(p.full_tensor() if size > 1 else p for p in model.parameters())]
+print(hashlib.sha256(b"".join(v.detach().numpy().tobytes() for v in values)).hexdigest())
+if size == 2:
+    model.set_requires_gradient_sync(False)
+    for wrong in (lambda: model.set_units(3), lambda: model(x[0])):
+        try:
+            wrong()
+        except (ValueError, RuntimeError) as e:
+            assert "units" in str(e)
+        else:
+            raise AssertionError("no error")
+"""
+
+
+def test_divided_parameters_have_the_bits_of_one_process(tmp_path):
+    found = {line for ranks in (1, 2, 4, 8) for line in run(UNITS, ranks, tmp_path)}
+    assert len(found) == 1
+
+
 SPREAD = """
 import torch, torch.distributed as dist
 from torch import nn

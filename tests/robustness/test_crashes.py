@@ -415,7 +415,7 @@ for name in sorted(vars(taeda._C)):
             print("SystemError", name, error)
         except Exception:
             pass
-print("tried", tried > 1000)
+print("tried", tried > 1000, flush=True)
 os._exit(0)
 """
     status, out, err = run(code)

@@ -78,6 +78,32 @@ class FSDPModule:
         for unit in self._units(recurse):
             unit.sync = requires_gradient_sync
 
+    def set_units(self, units: int, *, recurse: bool = True) -> None:
+        """Let any number of processes compute the same bits.
+
+        The batch of all processes is divided into ``units`` equal parts, and each process makes a
+        backward pass for each of its parts. Their gradients are divided among processes, kept apart
+        until the last of these passes, and then added up in the order of processes and passes;
+        before that, parameters have none. A process keeps ``units`` gradients of its parameters'
+        parts.
+
+        Args:
+            units: how many parts; 0 ends it.
+            recurse: also for the units below.
+
+        Raises:
+            ValueError: the number of processes does not divide ``units``.
+        """
+        if not isinstance(units, int) or units < 0:
+            raise ValueError(f"set_units: units must be an integer of at least 0, not {units!r}")
+        for unit in self._units(recurse):
+            if units % unit.mesh.size():
+                raise ValueError(
+                    f"set_units: units ({units}) must be a multiple of the number of processes "
+                    f"({unit.mesh.size()})"
+                )
+            unit.keep_apart(units)
+
     def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
         """Say whether gradients are to be summed over copies of the module: there is one."""
 

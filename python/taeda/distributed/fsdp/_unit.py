@@ -62,6 +62,8 @@ class Unit:
 
     Attributes:
         sync: whether the next backward divides gradients; otherwise they add up in whole ones.
+        units: how many passes of all processes have gradients that are kept apart until the last,
+            and then added up in one order; 0: each pass's are summed at once.
         is_root: whether it is not below another unit.
         frees_unless_root: whether ``free_after_forward`` does not hold for the root.
         gather_early: units whose parameters are gathered while this one computes.
@@ -77,6 +79,8 @@ class Unit:
         self.module, self.mesh, self.free_after_forward = module, mesh, free_after_forward
         self.group = mesh.get_group(0)
         self.sync = True
+        self.units = 0
+        self._kept: list[Tensor] = []
         self.is_root = True
         self.frees_unless_root = False
         self._below: list[Unit] = []
@@ -208,7 +212,16 @@ class Unit:
 
     # ---- forward and backward ----
 
+    def keep_apart(self, units: int) -> None:
+        """Set `units`."""
+        self.units, self._kept = units, []
+
     def _before_forward(self, module: Module, args: Any, kwargs: Any) -> None:
+        if self.units and not self.sync:
+            raise RuntimeError(
+                f"{type(module).__name__}: the gradients of units are divided in each backward, "
+                "but set_requires_gradient_sync(False) asks for none"
+            )
         self.gather()
         for unit in self.gather_early["forward"]:
             unit.start_gathering()
@@ -255,8 +268,12 @@ class Unit:
             each.whole.grad = None
         if columns:
             sent = taeda.cat(columns, 1).div_(count)
-            received = taeda.empty(sent.size(1), dtype=sent.dtype)
-            work = plain.reduce_scatter_tensor(received, sent, group=self.group, async_op=True)
+            if self.units:
+                received = taeda.empty_like(sent)
+                work = plain.all_to_all_single(received, sent, group=self.group, async_op=True)
+            else:
+                received = taeda.empty(sent.size(1), dtype=sent.dtype)
+                work = plain.reduce_scatter_tensor(received, sent, group=self.group, async_op=True)
             assert work is not None
             self._reductions.append((work, received))
         self.free()
@@ -270,7 +287,10 @@ class Unit:
         trained = [each for each in self._divided if each.requires_grad]
         for work, received in self._reductions:
             work.wait()
-            parts = received.split([each.padded for each in trained])
+            total = self._added_up(received) if self.units else received
+            if total is None:
+                continue
+            parts = total.split([each.padded for each in trained])
             for each, part in zip(trained, parts, strict=True):
                 local = Tensor.size(each.part)
                 mine = part[: local.numel()].view(local)
@@ -278,6 +298,18 @@ class Unit:
                 _GRAD.__set__(each.part, mine.clone() if before is None else before + mine)
         self._reductions = []
         self.free()
+
+    def _added_up(self, received: Tensor) -> Tensor | None:
+        """The sum of all units' gradients in the order of processes and passes, after the last."""
+        self._kept.append(received)
+        if len(self._kept) < self.units // self.mesh.size():
+            return None
+        rows = taeda.stack(self._kept, 1).flatten(0, 1)
+        self._kept = []
+        total = rows[0].clone()
+        for row in rows[1:]:
+            total += row
+        return total
 
 
 def units_of(module: Module) -> Sequence[Unit]:
