@@ -143,6 +143,8 @@ __attribute__((target("avx512f,pclmul,vpclmulqdq"))) uint32_t by_vpclmul(uint32_
   for (; n >= 64; n -= 64, p += 64) y = fold(y, near, _mm512_loadu_si512(p));
   __m128i state[4];
   _mm512_storeu_si512(state, y);
+  // GCC forgets it here. Registers whose upper halves are in use slow down all SSE code.
+  _mm256_zeroupper();
   return finish(state, p, n);
 }
 
