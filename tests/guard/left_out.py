@@ -29,6 +29,9 @@ LEFT_OUT: dict[str, list[str]] = {
         "tests/test_library.py::test_changing_arguments_in_place",
         "tests/test_library.py::test_kernels_by_device",
     ],
+    "compiles code for the CPU, which reads and writes the memory itself": [
+        "tests/utils/test_cpp_extension.py",
+    ],
     "calls Tensor(...), which the default device does not concern": [
         "tests/test_subclasses.py::test_results_are_of_the_subclass",
     ],
