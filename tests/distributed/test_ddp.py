@@ -205,7 +205,7 @@ if __name__ == "__main__":
 
 def test_a_public_script_by_both_launchers(tmp_path):
     """On taeda by its own launcher and by torchrun, and on PyTorch."""
-    aborted = "terminate called without an active exception"  # PyTorch's processes do, at times
+    aborted = "terminate called without an active exception"  # how PyTorch's processes end at times
     path = tmp_path / "program.py"
     path.write_text(PUBLIC)
 

@@ -154,10 +154,13 @@ values = [everybody.transpose(0, 1).contiguous(), *(p.full_tensor() if size > 1 
 print(hashlib.sha256(b"".join(v.detach().numpy().tobytes() for v in values)).hexdigest())
 if size == 2:
     model.set_requires_gradient_sync(False)
-    for wrong in (lambda: model.set_units(3), lambda: model(x[0])):
+    for wrong in (
+        lambda: model.set_units(3), lambda: model.set_units(-2), lambda: model.set_units(True),
+        lambda: model(x[0]),
+    ):
         try:
             wrong()
-        except (ValueError, RuntimeError) as e:
+        except (TypeError, ValueError, RuntimeError) as e:
             assert "units" in str(e)
         else:
             raise AssertionError("no error")

@@ -85,23 +85,30 @@ class FSDPModule:
         backward pass for each of its parts. Their gradients are divided among processes, kept apart
         until the last of these passes, and then added up in the order of processes and passes;
         before that, parameters have none. A process keeps ``units`` gradients of its parameters'
-        parts.
+        parts. Where losses are means, each is to be multiplied by the number of processes and
+        divided by ``units``: exact, as the same bits need, where both are powers of 2. One process
+        alone adds up the gradients of its passes in this order in any case.
 
         Args:
             units: how many parts; 0 ends it.
             recurse: also for the units below.
 
         Raises:
-            ValueError: the number of processes does not divide ``units``.
+            TypeError: ``units`` is not an integer.
+            ValueError: it is negative, or the number of processes does not divide it.
         """
-        if not isinstance(units, int) or units < 0:
-            raise ValueError(f"set_units: units must be an integer of at least 0, not {units!r}")
-        for unit in self._units(recurse):
+        if not isinstance(units, int) or isinstance(units, bool):
+            raise TypeError(f"set_units: units must be an integer, not {type(units).__name__}")
+        if units < 0:
+            raise ValueError(f"set_units: units must be at least 0, got {units}")
+        found = self._units(recurse)
+        for unit in found:
             if units % unit.mesh.size():
                 raise ValueError(
                     f"set_units: units ({units}) must be a multiple of the number of processes "
                     f"({unit.mesh.size()})"
                 )
+        for unit in found:
             unit.keep_apart(units)
 
     def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
