@@ -51,6 +51,13 @@ template <class T> struct GemmKernels {
   KernelFn<void(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
                 T* c, int64_t ldc)>
       onto;
+  // The same as `batched` with c of T, rounded once, and `start` (n elements, or null) added to
+  // every row. For half precision; where a device has none, results are floats that are rounded
+  // afterwards.
+  KernelFn<void(int64_t batch, int64_t m, int64_t n, int64_t k, S alpha, MatrixRef<T> a,
+                int64_t a_step, MatrixRef<T> b, int64_t b_step, S beta, T* c, int64_t ldc,
+                int64_t c_step, const T* start)>
+      rounded;
 
   static const GemmKernels cpu;
 };

@@ -5,7 +5,9 @@ moved there, and `numpy()` copies back. A test that touches the device's memory 
 ends its worker, which pytest-xdist reports as that test's failure. What a test of the CPU alone
 is, tests/guard/left_out.py says.
 
-With `--guard-tables few` the device has the tables that a new one begins with. What it lacks runs
+With `--device cuda` it is CUDA's, where there is a GPU; what the library lacks runs on the CPU.
+
+With `--guard-tables few` the guard device has the tables that a new one begins with. What it lacks runs
 on the CPU, as `taeda.set_fallback("cpu")` asks for.
 """
 
@@ -23,7 +25,7 @@ import pytest
 import taeda
 from tests.guard.left_out import reason_for
 
-DEVICE = "guard"
+DEVICE: str | None = None  # of this run
 LIBRARY = "TAEDA_GUARD_LIBRARY"
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,23 +41,19 @@ def compiled(source: Path, to: Path) -> Path:
 
 
 def pytest_addoption(parser):
-    parser.addoption("--device", choices=[DEVICE], help="run the tests on this device")
+    parser.addoption("--device", choices=["guard", "cuda"], help="run the tests on this device")
     parser.addoption(
         "--guard-tables", choices=["all", "few"], default="all", help="which kernels it has"
     )
 
 
 def pytest_configure(config):
-    if config.getoption("--device") is None:
+    global DEVICE
+    DEVICE = config.getoption("--device")
+    if DEVICE is None:
         return
-    if LIBRARY not in os.environ:  # pytest-xdist's workers get the controller's
-        folder = tempfile.TemporaryDirectory()
-        config.add_cleanup(folder.cleanup)
-        source = Path(__file__).with_name("guard.cpp")
-        os.environ[LIBRARY] = str(compiled(source, Path(folder.name, "guard.so")))
-        config.add_cleanup(lambda: os.environ.pop(LIBRARY))
-    os.environ["GUARD_TABLES"] = config.getoption("--guard-tables")
-    taeda.register_device(DEVICE, os.environ[LIBRARY])
+    if DEVICE == "guard":
+        register_guard(config)
     taeda.set_default_device(DEVICE)
     if has_few_tables(config):
         taeda.set_fallback("cpu")
@@ -63,8 +61,19 @@ def pytest_configure(config):
     move_at_the_borders()
 
 
+def register_guard(config) -> None:
+    if LIBRARY not in os.environ:  # pytest-xdist's workers get the controller's
+        folder = tempfile.TemporaryDirectory()
+        config.add_cleanup(folder.cleanup)
+        source = Path(__file__).with_name("guard.cpp")
+        os.environ[LIBRARY] = str(compiled(source, Path(folder.name, "guard.so")))
+        config.add_cleanup(lambda: os.environ.pop(LIBRARY))
+    os.environ["GUARD_TABLES"] = config.getoption("--guard-tables")
+    taeda.register_device("guard", os.environ[LIBRARY])
+
+
 def has_few_tables(config) -> bool:
-    return config.getoption("--guard-tables") == "few"
+    return config.getoption("--device") == "cuda" or config.getoption("--guard-tables") == "few"
 
 
 def pytest_collection_modifyitems(config, items):

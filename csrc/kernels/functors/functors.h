@@ -108,12 +108,13 @@ template <class R, class... A> struct Signature<R (*)(A...)> {
 };
 template <class Op> inline constexpr int arity = Signature<decltype(&Op::template f<float>)>::arity;
 
+// By the type of the address: nvcc takes the address alone for an error.
 template <class Op>
-concept HasDa = requires { &Op::template da<float>; };
+concept HasDa = requires { typename Signature<decltype(&Op::template da<float>)>; };
 template <class Op>
-concept HasDb = requires { &Op::template db<float>; };
+concept HasDb = requires { typename Signature<decltype(&Op::template db<float>)>; };
 template <class Op>
-concept HasDc = requires { &Op::template dc<float>; };
+concept HasDc = requires { typename Signature<decltype(&Op::template dc<float>)>; };
 
 inline constexpr const char* kNnFunctional = "nn.functional";
 inline constexpr const char* kSpecial = "special";

@@ -139,7 +139,7 @@ Tensor addmm(const Tensor& self, const Tensor& mat1, const Tensor& mat2, Scalar 
   check_product_dtypes("addmm", self, mat1);
   Dims sizes{mat1.size(0), mat2.size(1)};
   Tensor start = expand(self, sizes);
-  DType compute = product_dtype(mat1.dtype());
+  DType compute = product_dtype(mat1.dtype(), mat1.device());
   if (is_integral(compute)) return scaled_sum(start, product(mat1, mat2, sizes), beta, alpha);
   Tensor out = empty(sizes, {compute, mat1.device()});
   if (!out.is_meta()) {
@@ -237,7 +237,7 @@ Tensor linear(const Tensor& self, const Tensor& weight, const Tensor& bias) {
   int64_t rows = 1;
   for (size_t d = 0; d + 1 < self.sizes().size(); ++d) rows *= self.sizes()[d];
   check_linear(self, weight, bias, rows, outs);
-  const DType compute = product_dtype(self.dtype());
+  const DType compute = product_dtype(self.dtype(), self.device());
   Tensor out = empty(Dims{rows, outs}, {compute, self.device()});
   if (!out.is_meta()) {
     Tensor x;

@@ -68,6 +68,10 @@ void multiply(const Tensor& a_in, const Tensor& b_in, const Tensor& out, Scalar 
     if constexpr (std::is_integral_v<T>) {
       kernels<IntegerGemmKernels<T>>(out.device())
           .batched(batch, m, n, k, ra, a_step, rb, b_step, out.data_as<T>(), n, m * n);
+    } else if (is_half(out.dtype())) {
+      kernels<GemmKernels<T>>(out.device())
+          .rounded(batch, m, n, k, alpha.to<Out>(), ra, a_step, rb, b_step, beta.to<Out>(),
+                   out.data_as<T>(), n, m * n, nullptr);
     } else if (batch == 1) {
       kernels<GemmKernels<T>>(out.device())
           .gemm(m, n, k, alpha.to<Out>(), ra, rb, beta.to<Out>(), out.data_as<Out>(), n);
@@ -89,21 +93,30 @@ void multiply_onto(const Tensor& a_in, const Tensor& b_in, const Tensor& bias, c
   const Tensor& a = readable(a_in, out.dtype(), a_copy);
   const Tensor& b = readable(b_in, out.dtype(), b_copy);
   const Tensor row = contiguous(bias);
-  visit_inexact(out.dtype(), "addmm_impl_cpu_", [&](auto tag) {
+  const int64_t k = a.sizes()[1];
+  visit_product(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    kernels<GemmKernels<T>>(out.device())
-        .onto(m, n, a.sizes()[1], matrix<T>(a), matrix<T>(b).transposed(), row.data_as<T>(),
-              out.data_as<T>(), n);
+    if constexpr (!std::is_integral_v<T>) {
+      const auto& device = kernels<GemmKernels<T>>(out.device());
+      const auto left = matrix<T>(a), right = matrix<T>(b).transposed();
+      if (is_half(out.dtype()))
+        device.rounded(1, m, n, k, 1, left, 0, right, 0, 0, out.data_as<T>(), n, 0,
+                       row.data_as<T>());
+      else device.onto(m, n, k, left, right, row.data_as<T>(), out.data_as<T>(), n);
+    }
   });
 }
 
-DType product_dtype(DType d) {
+DType product_dtype(DType d, Device device) {
   if (d == DType::Bool) unsupported_dtype("addmm_impl_cpu_", d);
-  return is_half(d) ? DType::Float32 : d;
+  if (!is_half(d)) return d;
+  const bool rounds = device.type != DeviceType::CPU && has_kernels<GemmKernels<Half>>(device) &&
+                      kernels<GemmKernels<Half>>(device).rounded;
+  return rounds ? d : DType::Float32;
 }
 
 Tensor product(const Tensor& a, const Tensor& b, DimsRef sizes) {
-  Tensor out = empty(sizes, {product_dtype(a.dtype()), a.device()});
+  Tensor out = empty(sizes, {product_dtype(a.dtype(), a.device()), a.device()});
   if (!out.is_meta()) multiply(a, b, out, 1, 0);
   return finished(out, a.dtype());
 }

@@ -5,6 +5,7 @@ It is loaded when a CUDA device is first named, and finds the driver by itself.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib.util
 import os
@@ -37,4 +38,12 @@ def load() -> bool:
     if library is None:
         return False
     _C._load_cuda(library)
+    ctypes.CDLL(library).taeda_cuda_library_folders(":".join(_folders()).encode())
     return True
+
+
+def _folders() -> list[str]:
+    """Where NVIDIA's packages (nvidia-cublas and others) have their libraries."""
+    spec = importlib.util.find_spec("nvidia")  # a namespace package
+    places = spec.submodule_search_locations if spec else None
+    return [str(Path(place, "cu13", "lib")) for place in places or ()]

@@ -1,8 +1,10 @@
-// Matrix products in tiles: a block computes 64 x 64 elements of the result from panels in shared
-// memory, each thread 4 x 4 of them in registers. For every type, transposition and stride.
+// Matrix products by cuBLASLt, and where that is absent or has no kernel (integers) in tiles: a
+// block computes 64 x 64 elements of the result from panels in shared memory, each thread 4 x 4 of
+// them in registers. For every type, transposition and stride.
 #include "kernels/gemm.h"
 
 #include "kernels/cuda/common/convert.h"
+#include "kernels/cuda/gemm/cublas.h"
 #include "kernels/cuda/tables.h"
 
 namespace taeda::cuda {
@@ -39,13 +41,13 @@ template <class T> Operand<typename Layout<T>::Stored> operand(MatrixRef<T> m, i
           plain ? 1 : m.stride, m.trans == Trans::Conj};
 }
 
-template <class S, class A> struct Product {
+template <class S, class A, class C> struct Product {
   int64_t m, n, k;
   A alpha, beta;
   bool adds;  // beta is not 0
   Operand<S> a, b;
-  const A* start;  // added to every row; or null
-  A* c;
+  const C* start;  // added to every row; or null
+  C* c;
   int64_t ldc, c_step;
 };
 
@@ -69,11 +71,11 @@ __device__ void load_panel(A (*panel)[kTile + 1], const Operand<S>& x, int64_t r
   }
 }
 
-template <class S, class A>
-__global__ void multiply(const __grid_constant__ Product<S, A> given, int64_t tiles_across) {
+template <class S, class A, class C>
+__global__ void multiply(const __grid_constant__ Product<S, A, C> given, int64_t tiles_across) {
   __shared__ A left[kDepth][kTile + 1];
   __shared__ A right[kDepth][kTile + 1];
-  Product<S, A> p = given;
+  Product<S, A, C> p = given;
   p.a.data += blockIdx.z * p.a.step;
   p.b.data += blockIdx.z * p.b.step;
   p.c += blockIdx.z * p.c_step;
@@ -98,27 +100,27 @@ __global__ void multiply(const __grid_constant__ Product<S, A> given, int64_t ti
     for (int j = 0; j < kOwn; ++j) {
       const int64_t r = row + own_row + i * kSide, c = column + own_column + j * kSide;
       if (r >= p.m || c >= p.n) continue;
-      A* to = p.c + r * p.ldc + c;
+      C* to = p.c + r * p.ldc + c;
       A v = p.alpha * sums[i][j];
-      if (p.start) v = v + p.start[c];
-      if (p.adds) v = v + p.beta * *to;
-      *to = v;
+      if (p.start) v = v + convert<A>(p.start[c]);
+      if (p.adds) v = v + p.beta * convert<A>(*to);
+      *to = convert<C>(v);
     }
   }
 }
 
-template <class S, class A> void run(int64_t batch, const Product<S, A>& p) {
+template <class S, class A, class C> void run(int64_t batch, const Product<S, A, C>& p) {
   if (p.m == 0 || p.n == 0) return;
   const int64_t across = (p.n + kTile - 1) / kTile, down = (p.m + kTile - 1) / kTile;
   constexpr int64_t most = 65535;  // blocks in the third dimension of a grid
   for (int64_t first = 0; first < batch; first += most) {
-    Product<S, A> part = p;
+    Product<S, A, C> part = p;
     part.a.data += first * p.a.step;
     part.b.data += first * p.b.step;
     part.c += first * p.c_step;
     const dim3 grid(static_cast<unsigned>(across * down), 1,
                     static_cast<unsigned>(std::min(most, batch - first)));
-    launch(multiply<S, A>, grid, kSide * kSide, 0, part, across);
+    launch(multiply<S, A, C>, grid, kSide * kSide, 0, part, across);
   }
 }
 
@@ -128,36 +130,61 @@ template <class T> struct Gemm {
   using A = typename Layout<T>::Sum;
   static A number(Given v) { return std::bit_cast<A>(v); }
 
+  // Out: T, or Given.
+  template <class Out>
+  static void product(int64_t batch, int64_t m, int64_t n, int64_t k, Given alpha, MatrixRef<T> a,
+                      int64_t a_step, MatrixRef<T> b, int64_t b_step, Given beta, Out* c,
+                      int64_t ldc, int64_t c_step, const Out* start) {
+    if (multiply_by_cublas({dtype_of<T>,
+                            dtype_of<Out>,
+                            batch,
+                            m,
+                            n,
+                            k,
+                            {a.data, a.stride, a_step, a.trans},
+                            {b.data, b.stride, b_step, b.trans},
+                            c,
+                            ldc,
+                            c_step,
+                            &alpha,
+                            &beta,
+                            start}))
+      return;
+    using C = typename Layout<Out>::Stored;
+    run<S, A, C>(batch, {m, n, k, number(alpha), number(beta), beta != Given(0), operand(a, a_step),
+                         operand(b, b_step), reinterpret_cast<const C*>(start),
+                         reinterpret_cast<C*>(c), ldc, c_step});
+  }
+
   static void batched(int64_t batch, int64_t m, int64_t n, int64_t k, Given alpha, MatrixRef<T> a,
                       int64_t a_step, MatrixRef<T> b, int64_t b_step, Given beta, Given* c,
                       int64_t ldc, int64_t c_step) {
-    run<S, A>(batch, {m, n, k, number(alpha), number(beta), beta != Given(0), operand(a, a_step),
-                      operand(b, b_step), nullptr, reinterpret_cast<A*>(c), ldc, c_step});
+    product<Given>(batch, m, n, k, alpha, a, a_step, b, b_step, beta, c, ldc, c_step, nullptr);
   }
   static void gemm(int64_t m, int64_t n, int64_t k, Given alpha, MatrixRef<T> a, MatrixRef<T> b,
                    Given beta, Given* c, int64_t ldc) {
-    batched(1, m, n, k, alpha, a, 0, b, 0, beta, c, ldc, 0);
+    product<Given>(1, m, n, k, alpha, a, 0, b, 0, beta, c, ldc, 0, nullptr);
   }
   static void onto(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
                    T* c, int64_t ldc) {
-    if constexpr (!is_half_type<T>) {
-      run<S, A>(1, {m, n, k, A(1), A(0), false, operand(a, 0), operand(b, 0),
-                    reinterpret_cast<const A*>(start), reinterpret_cast<A*>(c), ldc, 0});
-    }
+    product<T>(1, m, n, k, Given(1), a, 0, b, 0, Given(0), c, ldc, 0, start);
   }
 };
+
+template <class T> constexpr GemmKernels<T> make_table() {
+  if constexpr (is_half_type<T>)
+    return {Gemm<T>::gemm, Gemm<T>::batched, {}, Gemm<T>::template product<T>};
+  else return {Gemm<T>::gemm, Gemm<T>::batched, Gemm<T>::onto, {}};
+}
 
 template <class T>
 void integer_batched(int64_t batch, int64_t m, int64_t n, int64_t k, MatrixRef<T> a, int64_t a_step,
                      MatrixRef<T> b, int64_t b_step, T* c, int64_t ldc, int64_t c_step) {
-  run<T, T>(batch, {m, n, k, T(1), T(0), false, operand(a, a_step), operand(b, b_step), nullptr, c,
-                    ldc, c_step});
+  run<T, T, T>(batch, {m, n, k, T(1), T(0), false, operand(a, a_step), operand(b, b_step), nullptr,
+                       c, ldc, c_step});
 }
 
-template <class T>
-const GemmKernels<T> gemm_table{
-    Gemm<T>::gemm, Gemm<T>::batched,
-    is_half_type<T> ? nullptr : typename decltype(GemmKernels<T>::onto)::Pointer(Gemm<T>::onto)};
+template <class T> const GemmKernels<T> gemm_table = make_table<T>();
 template <class T> const IntegerGemmKernels<T> integer_table{integer_batched<T>};
 
 template <class... T> void add_gemm(std::vector<DeviceTable>& to) {

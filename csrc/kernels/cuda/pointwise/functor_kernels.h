@@ -14,7 +14,8 @@ using portable::arity, portable::HasDa, portable::HasDb, portable::HasDc;
 template <class Op, class T> struct ValueOf {
   using Type = decltype(&Op::template f<T>);
   template <class... A> __device__ static auto at(A... a) {
-    if constexpr (!is_complex<T> && requires { &Op::template hard<T>; }) {
+    if constexpr (!is_complex<T> &&
+                  requires { typename portable::Signature<decltype(&Op::template hard<T>)>; }) {
       return Op::strain(a...) <= Op::most(T()) ? Op::template f<T>(a...)
                                                : Op::template hard<T>(a...);
     } else {

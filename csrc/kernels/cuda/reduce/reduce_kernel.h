@@ -101,6 +101,8 @@ __global__ void merge_parts(int64_t count, int parts, const typename Op::Acc* pa
   const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= count) return;
   typename Op::Acc acc = partial[i];
+  // nvcc 13.0 unrolls this for accumulators of three doubles into loads from wrong addresses.
+#pragma unroll 1
   for (int part = 1; part < parts; ++part) acc = Op::merge(acc, partial[part * count + i]);
   Op::finish(y, i, acc);
 }

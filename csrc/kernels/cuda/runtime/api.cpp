@@ -3,7 +3,9 @@
 #include <cstring>
 #include <string>
 
+#include "kernels/cuda/gemm/cublas.h"
 #include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/libraries.h"
 
 namespace taeda::cuda {
 namespace {
@@ -52,6 +54,10 @@ const char* taeda_cuda_error() { return last_error.c_str(); }
 size_t taeda_cuda_why_not(char* text, size_t room) {
   return copy_text(why_no_driver(), text, room);
 }
+
+// ---- libraries ----
+void taeda_cuda_library_folders(const char* folders) { set_library_folders(folders); }
+void taeda_cuda_allow_tf32(int allowed) { allow_tf32(allowed); }
 
 // ---- devices ----
 int taeda_cuda_device_count() { return device_count(); }
