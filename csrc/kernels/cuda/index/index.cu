@@ -3,6 +3,8 @@
 
 #include "kernels/creation.h"
 #include "kernels/cuda/common/convert.h"
+#include "kernels/cuda/common/index.h"
+#include "kernels/cuda/common/sort.h"
 #include "kernels/cuda/index/tables.h"
 #include "kernels/embedding.h"
 #include "kernels/join.h"
@@ -197,15 +199,38 @@ bool sum_rows(int64_t bags, int64_t size, int64_t rows, int64_t width, const T* 
   });
   return true;
 }
-// A thread adds a column up, so that the order is that of the rows.
+// ---- the gradient of an embedding ----
+// Sorted by index, so that the rows of one follow one another, in their order. A block adds up
+// the rows of one index, each thread some columns.
+template <class T>
+__global__ void add_sorted(int64_t count, int64_t width, const uint32_t* index,
+                           const uint32_t* places, uint32_t skip, const T* g, T* out) {
+  const int64_t first = blockIdx.x;
+  const uint32_t row = index[first];
+  if (row == skip || (first > 0 && index[first - 1] == row)) return;
+  for (int64_t c = threadIdx.x; c < width; c += blockDim.x) {
+    T sum = 0;
+    for (int64_t i = first; i < count && index[i] == row; ++i)
+      sum += g[int64_t{places[i]} * width + c];
+    out[row * width + c] = sum;
+  }
+}
 template <class T>
 void add_rows(int64_t count, int64_t rows, int64_t width, const T* g, const int64_t* index,
               int64_t skip, T* out) {
   each(rows * width, [=] __device__(int64_t i) { out[i] = T(0); });
-  each(width, [=] __device__(int64_t c) {
-    for (int64_t i = 0; i < count; ++i)
-      if (index[i] != skip) out[index[i] * width + c] += g[i * width + c];
+  if (count == 0 || width == 0) return;
+  if (count >= kMostElements || rows >= kMostElements) missing_kernel();
+  const Workspace memory(static_cast<size_t>(4 * count) * sizeof(uint32_t));
+  auto* keys = memory.as<uint32_t>();
+  uint32_t *places = keys + count, *sorted = places + count, *order = sorted + count;
+  each(count, [=] __device__(int64_t i) {
+    keys[i] = static_cast<uint32_t>(index[i]);
+    places[i] = static_cast<uint32_t>(i);
   });
+  sort_pairs(count, std::bit_width(static_cast<uint32_t>(rows)), keys, sorted, places, order);
+  launch(add_sorted<T>, static_cast<unsigned>(count), 128, 0, count, width, sorted, order,
+         static_cast<uint32_t>(skip), g, out);
 }
 
 const IndexKernels index_table{.find_outside = find_outside,

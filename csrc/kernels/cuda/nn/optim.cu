@@ -3,13 +3,13 @@
 
 #include <vector>
 
-#include "kernels/cuda/common/convert.h"
+#include "kernels/cuda/common/vectors.h"
 #include "kernels/cuda/nn/tables.h"
 
 namespace taeda::cuda {
 namespace {
 
-constexpr int kPerLaunch = 16;  // the arguments of a kernel have 4 KB
+constexpr int kPerLaunch = 64;  // the arguments of a kernel have 32,764 bytes
 
 // Which of the three states there are.
 template <bool A, bool B, bool C> struct States {
@@ -19,40 +19,57 @@ template <bool A, bool B, bool C> struct States {
 template <class Rule> struct Update {
   char* data[kMostOperands];
   DType dtypes[kMostOperands];
+  bool vectors;  // all operands are aligned for vectors
   int64_t n;
   Rule rule;
 
-  template <class T> __device__ T read(int k, int64_t i) const {
-    return load<T>(data[k] + i * size_of(dtypes[k]), dtypes[k]);
+  template <class T, int N> __device__ Neighbours<T, N> read(int k, int64_t i) const {
+    const char* p = data[k] + i * size_of(dtypes[k]);
+    if constexpr (N > 1) return load_mixed<T, N>(p, dtypes[k]);
+    else return {load<T>(p, dtypes[k])};
   }
-  template <class T> __device__ void write(int k, int64_t i, T v) const {
-    store(data[k] + i * size_of(dtypes[k]), dtypes[k], v);
+  template <class T, int N> __device__ void write(int k, int64_t i, Neighbours<T, N> v) const {
+    char* p = data[k] + i * size_of(dtypes[k]);
+    if constexpr (N > 1) store_mixed(p, dtypes[k], v);
+    else store(p, dtypes[k], v.v[0]);
   }
 };
 template <class Rule> struct Updates {
   Update<Rule> all[kPerLaunch];
 };
-static_assert(sizeof(Updates<portable::Adam>) <= 4000);
+static_assert(sizeof(Updates<portable::NAdam>) <= 32000);
+
+// The elements from i on.
+template <class T, int N, class Has, class Rule>
+__device__ __forceinline__ void step_at(const Update<Rule>& u, int64_t i) {
+  const Rule& o = u.rule;
+  const T sign = o.maximize ? T(-1) : T(1), decay = T(o.weight_decay), shrink = T(o.shrink);
+  constexpr bool has[3] = {Has::a, Has::b, Has::c};
+  Neighbours<T, N> p = u.template read<T, N>(0, i);
+  const Neighbours<T, N> g = u.template read<T, N>(OptimUpdate::kGradient, i);
+  Neighbours<T, N> states[3] = {};
+  for (int k = 0; k < 3; ++k)
+    if (has[k]) states[k] = u.template read<T, N>(2 + k, i);
+  for (int j = 0; j < N; ++j) {
+    T s[3] = {states[0].v[j], states[1].v[j], states[2].v[j]};
+    const T slope = sign * g.v[j] + (decay != 0 ? decay * p.v[j] : T(0));
+    p.v[j] = o.template f<Has>(p.v[j] * shrink, slope, s);
+    for (int k = 0; k < 3; ++k) states[k].v[j] = s[k];
+  }
+  u.write(0, i, p);
+  for (int k = 0; k < 3; ++k)
+    if (has[k]) u.write(2 + k, i, states[k]);
+}
 
 template <class T, class Rule, class Has>
 __global__ void step_all(const __grid_constant__ Updates<Rule> updates) {
+  constexpr int vector = 16 / sizeof(T);
   const Update<Rule>& u = updates.all[blockIdx.y];
-  const Rule& o = u.rule;
-  const T sign = o.maximize ? T(-1) : T(1), decay = T(o.weight_decay), shrink = T(o.shrink);
-  const int64_t step = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < u.n; i += step) {
-    const T p = u.template read<T>(0, i);
-    const T g =
-        sign * u.template read<T>(OptimUpdate::kGradient, i) + (decay != 0 ? decay * p : T(0));
-    T s[3] = {};
-    if constexpr (Has::a) s[0] = u.template read<T>(2, i);
-    if constexpr (Has::b) s[1] = u.template read<T>(3, i);
-    if constexpr (Has::c) s[2] = u.template read<T>(4, i);
-    u.write(0, i, o.template f<Has>(p * shrink, g, s));
-    if constexpr (Has::a) u.write(2, i, s[0]);
-    if constexpr (Has::b) u.write(3, i, s[1]);
-    if constexpr (Has::c) u.write(4, i, s[2]);
-  }
+  const int64_t step = int64_t{gridDim.x} * blockDim.x,
+                first = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const int64_t vectors = u.vectors ? u.n / vector : 0;
+  for (int64_t i = first; i < vectors; i += step) step_at<T, vector, Has>(u, i * vector);
+  for (int64_t i = vectors * vector + first; i < u.n; i += step) step_at<T, 1, Has>(u, i);
 }
 
 // Runs `count` updates that have the same states, chosen one after the other.
@@ -61,7 +78,7 @@ void choose(const Updates<Rule>& updates, int count, int64_t longest) {
   constexpr int k = sizeof...(Known), always = count_names(Rule::info.states),
                 most = always + count_names(Rule::info.optional);
   if constexpr (k == 3) {
-    const dim3 grid(blocks_for(longest), static_cast<unsigned>(count));
+    const dim3 grid(blocks_for((longest + 3) / 4), static_cast<unsigned>(count));
     launch(step_all<T, Rule, States<Known...>>, grid, kThreads, 0, updates);
   } else if constexpr (k < always || k >= most) {
     choose<T, Rule, Known..., (k < always)>(updates, count, longest);
@@ -103,12 +120,14 @@ template <class Rule> void run(std::span<const OptimUpdate> part) {
   for (size_t i = 0; i < part.size(); ++i) {
     const OptimUpdate& from = part[i];
     Update<Rule>& to = updates.all[i];
+    to.vectors = true;
     for (size_t k = 0; k < OptimUpdate::kOperands; ++k) {
       to.data[k] = static_cast<char*>(from.data[k]);
       to.dtypes[k] = from.dtypes[k];
       const bool as_read = from.dtypes[k] == (wide ? DType::Float64 : DType::Float32) ||
                            (!wide && is_half(from.dtypes[k]));
       if (from.data[k] && !as_read) missing_kernel();
+      to.vectors &= is_aligned(from.data[k], wide ? 2 : 4, size_of(from.dtypes[k]));
     }
     to.n = from.n;
     to.rule = std::get<Rule>(from.step);

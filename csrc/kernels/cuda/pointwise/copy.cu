@@ -21,7 +21,7 @@ template <class T> __global__ void convert_to(const __grid_constant__ PointwiseL
                     load_as<T>(from.data + l.offset(from, i), from.dtype));
 }
 template <class T> void run_convert(const PlanPart& part) {
-  const auto loop = loop_of<2>(part);
+  const auto loop = loop_of<2>(part, 1);
   launch(convert_to<T>, blocks_for(loop.n), kThreads, 0, loop);
 }
 
@@ -44,12 +44,80 @@ RunPart conversion(DType to, DType from) {
   }
 }
 
-template <class T> void move(Plan plan) {
-  plan.dtype[0] = plan.dtype[1] = element_dtype<T>;
-  run_in_parts(plan, nullptr, Runner<Same<T>, 4>::run);
+// ---- transposed copies ----
+constexpr int kSide = 32, kRows = 8;  // tiles of kSide^2 elements, kSide * kRows threads
+
+// What is contiguous along dimension 0 where it is written, along dimension `across` where it is
+// read. The other dimensions are those of a loop.
+struct Transposed {
+  int64_t size, across_size;
+  int64_t to_stride, from_stride;  // in elements: along `across`, along dimension 0
+  uint32_t tiles;                  // along dimension 0
+};
+
+template <class T>
+__global__ void copy_tiles(const __grid_constant__ PointwiseLoop<2> others,
+                           const __grid_constant__ Transposed t) {
+  __shared__ T tile[kSide][kSide + 1];
+  const int64_t first = int64_t{blockIdx.x % t.tiles} * kSide,
+                first_across = int64_t{blockIdx.x / t.tiles} * kSide;
+  for (uint32_t k = blockIdx.y; k < others.n; k += gridDim.y) {
+    const PointwiseOperand &to = others.operand[0], &from = others.operand[1];
+    auto* written = reinterpret_cast<T*>(to.data + others.offset(to, k));
+    const auto* read = reinterpret_cast<const T*>(from.data + others.offset(from, k));
+    for (int r = static_cast<int>(threadIdx.y); r < kSide; r += kRows) {
+      const int64_t i = first + r, j = first_across + threadIdx.x;
+      if (i < t.size && j < t.across_size) tile[r][threadIdx.x] = read[i * t.from_stride + j];
+    }
+    __syncthreads();
+    for (int r = static_cast<int>(threadIdx.y); r < kSide; r += kRows) {
+      const int64_t i = first + threadIdx.x, j = first_across + r;
+      if (i < t.size && j < t.across_size) written[j * t.to_stride + i] = tile[threadIdx.x][r];
+    }
+    __syncthreads();
+  }
+}
+
+// The dimension along which the input is contiguous, where that is not the output's, and tiles are
+// worth it; else 0.
+size_t dimension_across(const Plan& p, int64_t size) {
+  if (p.sizes.size() < 2 || p.strides[0][0] != size || p.strides[1][0] == size) return 0;
+  for (size_t d = 1; d < p.sizes.size(); ++d)
+    if (p.strides[1][d] == size && p.sizes[d] >= kSide / 2 && p.sizes[0] >= kSide / 2) return d;
+  return 0;
+}
+
+// False where copies element by element are as good.
+template <class T> bool copy_transposed(const Plan& plan) {
+  constexpr int64_t size = sizeof(T);
+  const size_t across = dimension_across(plan, size);
+  if (across == 0) return false;
+  Plan others = plan;
+  Transposed t{plan.sizes[0], plan.sizes[across], plan.strides[0][across] / size,
+               plan.strides[1][0] / size, 0};
+  t.tiles = static_cast<uint32_t>((t.size + kSide - 1) / kSide);
+  const int64_t tiles = t.tiles * ((t.across_size + kSide - 1) / kSide);
+  others.numel /= t.size * t.across_size;
+  for (const size_t d : {across, size_t{0}}) {
+    others.sizes.erase(d);
+    for (int k = 0; k < 2; ++k) others.strides[k].erase(d);
+  }
+  if (others.sizes.size() > kMostDims || others.numel >= kMostElements || tiles >= kMostElements)
+    return false;
+  const PlanPart part{
+      others, others.sizes.size(), others.sizes.empty() ? 1 : others.sizes.back(), {}, nullptr};
+  const dim3 grid(static_cast<unsigned>(tiles),
+                  static_cast<unsigned>(std::min<int64_t>(others.numel, 65535)));
+  launch(copy_tiles<T>, grid, dim3(kSide, kRows), 0, loop_of<2>(part, 1), t);
+  return true;
 }
 
 bool is_float_or_half(DType d) { return d == DType::Float32 || is_half(d); }
+
+template <class T> void move(Plan plan) {
+  plan.dtype[0] = plan.dtype[1] = element_dtype<T>;
+  if (!copy_transposed<T>(plan)) run_in_parts(plan, nullptr, Runner<Same<T>>::run);
+}
 
 }  // namespace
 
@@ -66,7 +134,7 @@ void copy(const Plan& plan) {
     }
   }
   if (is_float_or_half(to) && is_float_or_half(from))
-    return run_in_parts(plan, nullptr, Runner<Same<float>, 4>::run);
+    return run_in_parts(plan, nullptr, Runner<Same<float>>::run);
   run_in_parts(plan, nullptr, conversion(to, from));
 }
 

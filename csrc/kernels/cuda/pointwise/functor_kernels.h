@@ -1,7 +1,9 @@
 // From functors to kernels.
 #pragma once
 
-#include "kernels/cuda/common/convert.h"
+#include <algorithm>
+
+#include "kernels/cuda/common/vectors.h"
 #include "kernels/cuda/pointwise/pointwise.h"
 #include "kernels/functors/functors.h"
 
@@ -51,10 +53,7 @@ template <class Op, class T> struct DcOf {
 };
 
 // ---- the kernel ----
-// A thread computes N neighbours: 4 where that takes less time than to load them.
-template <class T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Neighbours {
-  T v[N];
-};
+// A thread computes N neighbours: as many as 16 bytes hold.
 
 // What is not read and written by vectors. Not inlined: it would be most of every kernel.
 template <class T, int N>
@@ -73,94 +72,104 @@ __device__ NOT_INLINED void scatter(const LoopShape& l, const PointwiseOperand& 
     store<T>(o.data + l.offset(o, first + j), o.dtype, all.v[j]);
 }
 
-template <class S, class T, int N>
-__device__ __forceinline__ Neighbours<T, N> load_vector(const char* data, uint32_t first) {
-  const auto stored = *reinterpret_cast<const Neighbours<S, N>*>(data + first * sizeof(S));
-  Neighbours<T, N> all;
-  for (int j = 0; j < N; ++j)
-    all.v[j] = convert<T>(element<S>(reinterpret_cast<const char*>(stored.v + j)));
-  return all;
+// With Mixed, what is computed in float is stored as that or as either half type.
+template <bool Mixed, class T> inline constexpr bool is_mixed = Mixed && same_type<T, float>;
+template <bool Mixed, class T>
+__device__ __forceinline__ bool is_stored_as(const PointwiseOperand& o) {
+  return is_mixed<Mixed, T> || o.dtype == element_dtype<T>;
 }
-template <class T, int N>
+
+__device__ __forceinline__ char* place_of(const LoopShape& l, const PointwiseOperand& o,
+                                          uint32_t first) {
+  return o.data +
+         (o.access == Access::Flat ? int64_t{first} * size_of(o.dtype) : l.offset(o, first));
+}
+template <bool Mixed, class T, int N>
 __device__ __forceinline__ Neighbours<T, N> read(const LoopShape& l, const PointwiseOperand& o,
                                                  uint32_t first) {
-  if (o.vectors && first + N <= l.n) {
-    if (o.dtype == element_dtype<T>) return load_vector<T, T, N>(o.data, first);
-    if constexpr (same_type<T, float>) {
-      if (o.dtype == DType::Float16) return load_vector<Half, T, N>(o.data, first);
-      if (o.dtype == DType::BFloat16) return load_vector<BFloat16, T, N>(o.data, first);
-    }
-  }
+  Neighbours<T, N> all;
   if (!o.data) {
-    Neighbours<T, N> all;
     for (int j = 0; j < N; ++j) all.v[j] = element<T>(o.number);
     return all;
   }
-  return gather<T, N>(l, o, first);
+  if (first + N > l.n || o.access == Access::Any || !is_stored_as<Mixed, T>(o))
+    return gather<T, N>(l, o, first);
+  const char* p = place_of(l, o, first);
+  if (o.access == Access::Same) {
+    const T one = load<T>(p, o.dtype);
+    for (int j = 0; j < N; ++j) all.v[j] = one;
+    return all;
+  }
+  if constexpr (is_mixed<Mixed, T>) return load_mixed<T, N>(p, o.dtype);
+  else return load_vector<T, T, N>(p);
 }
-
-template <class S, class T, int N>
-__device__ __forceinline__ void store_vector(char* data, uint32_t first,
-                                             const Neighbours<T, N>& all) {
-  Neighbours<S, N> stored;
-  for (int j = 0; j < N; ++j) stored.v[j] = convert<S>(all.v[j]);
-  *reinterpret_cast<Neighbours<S, N>*>(data + first * sizeof(S)) = stored;
-}
-template <class T, int N>
+template <bool Mixed, class T, int N>
 __device__ __forceinline__ void write(const LoopShape& l, const PointwiseOperand& o, uint32_t first,
                                       const Neighbours<T, N>& all) {
-  if (o.vectors && first + N <= l.n) {
-    if (o.dtype == element_dtype<T>) return store_vector<T>(o.data, first, all);
-    if constexpr (same_type<T, float>) {
-      if (o.dtype == DType::Float16) return store_vector<Half>(o.data, first, all);
-      if (o.dtype == DType::BFloat16) return store_vector<BFloat16>(o.data, first, all);
-    }
-  }
-  scatter<T, N>(l, o, first, all);
+  if (first + N > l.n || o.access >= Access::Same || !is_stored_as<Mixed, T>(o))
+    return scatter<T, N>(l, o, first, all);
+  char* p = place_of(l, o, first);
+  if constexpr (is_mixed<Mixed, T>) store_mixed(p, o.dtype, all);
+  else store_vector<T>(p, all);
 }
 
 template <class... A> struct Types {};
 
 // Reads the operands one after the other, and computes from all.
-template <class W, class R, int N, class L, class... In>
+template <class W, bool Mixed, class R, int N, class L, class... In>
 __device__ __forceinline__ void compute(Types<>, const L& l, uint32_t first, const In&... in) {
   Neighbours<R, N> out;
   for (int j = 0; j < N; ++j) out.v[j] = W::at(in.v[j]...);
-  write<R, N>(l, l.operand[0], first, out);
+  write<Mixed, R, N>(l, l.operand[0], first, out);
 }
-template <class W, class R, int N, class A, class... Rest, class L, class... In>
+template <class W, bool Mixed, class R, int N, class A, class... Rest, class L, class... In>
 __device__ __forceinline__ void compute(Types<A, Rest...>, const L& l, uint32_t first,
                                         const In&... in) {
-  compute<W, R, N>(Types<Rest...>(), l, first, in...,
-                   read<A, N>(l, l.operand[1 + sizeof...(In)], first));
+  compute<W, Mixed, R, N>(Types<Rest...>(), l, first, in...,
+                          read<Mixed, A, N>(l, l.operand[1 + sizeof...(In)], first));
 }
 
-template <class W, int N, class R, class... A>
+template <class W, int N, bool Mixed, class R, class... A>
 __global__ void pointwise(const __grid_constant__ PointwiseLoop<1 + sizeof...(A)> l) {
   const uint32_t step = gridDim.x * blockDim.x;
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < (l.n + N - 1) / N; i += step)
-    compute<W, R, N>(Types<A...>(), l, i * N);
+    compute<W, Mixed, R, N>(Types<A...>(), l, i * N);
 }
 
-template <class W, int N, class Type = typename W::Type> struct Runner;
-template <class W, int N, class R, class... A> struct Runner<W, N, R (*)(A...)> {
+template <class W, class Type = typename W::Type> struct Runner;
+template <class W, class R, class... A> struct Runner<W, R (*)(A...)> {
   static constexpr FunctorKernel kernel() { return {run, {element_dtype<R>, element_dtype<A>...}}; }
   static void run(const PlanPart& part) {
-    const auto loop = loop_of<1 + sizeof...(A)>(part);
-    launch(pointwise<W, N, R, A...>, blocks_for((int64_t{loop.n} + N - 1) / N), kThreads, 0, loop);
+    if constexpr (same_type<R, float> || (same_type<A, float> || ...)) {
+      if (has_halves(part)) return start<8, true>(part);
+    }
+    constexpr size_t most = std::max({sizeof(R), sizeof(A)...});
+    start<most >= 16 ? 1 : most == 1 ? 8 : 16 / most, false>(part);
+  }
+
+ private:
+  template <int N, bool Mixed> static void start(const PlanPart& part) {
+    const auto loop = loop_of<1 + sizeof...(A)>(part, N);
+    launch(pointwise<W, N, Mixed, R, A...>, blocks_for((int64_t{loop.n} + N - 1) / N), kThreads, 0,
+           loop);
+  }
+  // Whether something that is computed in float is stored in a half type.
+  static bool has_halves(const PlanPart& part) {
+    constexpr bool floats[] = {same_type<R, float>, same_type<A, float>...};
+    for (int k = 0; k < 1 + int{sizeof...(A)}; ++k)
+      if (floats[k] && part.plan.data[k] && is_half(part.plan.dtype[k])) return true;
+    return false;
   }
 };
 
 // ---- tables ----
 template <class Op, class T> constexpr void add_value(FunctorKernels& k) {
-  constexpr int n = (Op::info.flags & portable::heavy_value) != 0 ? 1 : 4;
-  k.value[static_cast<int>(element_dtype<T>)] = Runner<ValueOf<Op, T>, n>::kernel();
+  k.value[static_cast<int>(element_dtype<T>)] = Runner<ValueOf<Op, T>>::kernel();
 }
 template <class Op, class T> constexpr void add_gradients(FunctorKernels& k, int at) {
-  constexpr int n = (Op::info.flags & portable::heavy_derivatives) != 0 ? 1 : 4;
-  if constexpr (HasDa<Op>) k.gradient[0][at] = Runner<DaOf<Op, T>, n>::kernel();
-  if constexpr (HasDb<Op>) k.gradient[1][at] = Runner<DbOf<Op, T>, n>::kernel();
-  if constexpr (HasDc<Op>) k.gradient[2][at] = Runner<DcOf<Op, T>, n>::kernel();
+  if constexpr (HasDa<Op>) k.gradient[0][at] = Runner<DaOf<Op, T>>::kernel();
+  if constexpr (HasDb<Op>) k.gradient[1][at] = Runner<DbOf<Op, T>>::kernel();
+  if constexpr (HasDc<Op>) k.gradient[2][at] = Runner<DcOf<Op, T>>::kernel();
 }
 
 template <class Op> constexpr FunctorKernels make_kernels() {
@@ -180,8 +189,8 @@ template <class Op> constexpr FunctorKernels make_kernels() {
     add_gradients<Op, float>(k, 0);
     add_gradients<Op, double>(k, 1);
     if constexpr (requires { &Op::half_bits; }) {
-      k.value[static_cast<int>(DType::Float16)] = Runner<HalfBitsOf<Op, Half>, 4>::kernel();
-      k.value[static_cast<int>(DType::BFloat16)] = Runner<HalfBitsOf<Op, BFloat16>, 4>::kernel();
+      k.value[static_cast<int>(DType::Float16)] = Runner<HalfBitsOf<Op, Half>>::kernel();
+      k.value[static_cast<int>(DType::BFloat16)] = Runner<HalfBitsOf<Op, BFloat16>>::kernel();
     }
   }
   if constexpr ((in & portable::kComplexes) != 0) {

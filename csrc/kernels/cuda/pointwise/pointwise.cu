@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "kernels/cuda/common/convert.h"
+#include "kernels/cuda/common/vectors.h"
 
 namespace taeda::cuda {
 
@@ -43,16 +43,22 @@ void run_in_parts(const Plan& plan, const Number* numbers, RunPart run) {
   run_part({plan, plan.sizes.size(), last, {}, numbers}, run);
 }
 
-bool has_vectors(const PlanPart& part, int k) {
+Access access_of(const PlanPart& part, int k, int64_t n) {
   const Plan& p = part.plan;
-  int64_t step = size_of(p.dtype[k]);
-  const auto place = reinterpret_cast<uintptr_t>(p.data[k] + part.offsets[k]);
-  if (place % static_cast<uintptr_t>(std::min<int64_t>(4 * step, 16)) != 0) return false;
+  const int64_t size = size_of(p.dtype[k]), vector = n * size;
+  const int64_t inner = part.dims == 0 ? 1 : part.dims == 1 ? part.last : p.sizes[0];
+  const bool whole = part.dims < 2 || inner % n == 0;  // no N neighbours are in two rows
+  if (part.dims > 0 && p.strides[k][0] == 0) return whole ? Access::Same : Access::Any;
+  if (!is_aligned(p.data[k] + part.offsets[k], n, size)) return Access::Any;
+  int64_t step = size;
+  bool flat = true, aligned = true;
   for (size_t d = 0; d < part.dims; ++d) {
-    if (p.strides[k][d] != step) return false;
+    const int64_t stride = p.strides[k][d];
+    flat &= stride == step;
+    aligned &= d == 0 ? stride == size : stride % vector == 0;
     step *= p.sizes[d];
   }
-  return true;
+  return flat ? Access::Flat : whole && aligned ? Access::Inner : Access::Any;
 }
 
 // ---- values and gradients ----

@@ -11,10 +11,18 @@
 
 namespace taeda::cuda {
 
+// How a thread finds N neighbouring elements of an operand.
+enum class Access : uint8_t {
+  Flat,   // a vector: contiguous and aligned
+  Inner,  // a vector, whose place depends on the outer dimensions
+  Same,   // one element for all N
+  Any,    // N places
+};
+
 struct PointwiseOperand {
   char* data;  // null: `number`, in the dtype that is computed in
   DType dtype;
-  bool vectors;                // contiguous, and aligned for vectors of 4 elements
+  Access access;
   int64_t strides[kMostDims];  // in bytes
   alignas(16) char number[16];
 };
@@ -56,10 +64,11 @@ using RunPart = void (*)(const PlanPart& part);
 // Runs parts that cover the plan.
 void run_in_parts(const Plan& plan, const Number* numbers, RunPart run);
 
-// Whether operand k of a part can be read by vectors of 4 elements.
-bool has_vectors(const PlanPart& part, int k);
+// How operand k of a part is read, `n` neighbours at a time.
+Access access_of(const PlanPart& part, int k, int64_t n);
 
-template <int N> PointwiseLoop<N> loop_of(const PlanPart& part) {
+// Of N operands, whose threads compute `n` neighbours.
+template <int N> PointwiseLoop<N> loop_of(const PlanPart& part, int64_t n) {
   PointwiseLoop<N> l;
   l.n = static_cast<uint32_t>(part.numel());
   l.dims = static_cast<int>(part.dims);
@@ -69,7 +78,7 @@ template <int N> PointwiseLoop<N> loop_of(const PlanPart& part) {
     PointwiseOperand& o = l.operand[k];
     o.data = part.plan.data[k] ? part.plan.data[k] + part.offsets[k] : nullptr;
     o.dtype = part.plan.dtype[k];
-    o.vectors = has_vectors(part, k);
+    o.access = access_of(part, k, n);
     for (size_t d = 0; d < part.dims; ++d) o.strides[d] = part.plan.strides[k][d];
     if (!part.plan.data[k]) std::memcpy(o.number, part.numbers[k].bytes, sizeof o.number);
   }
