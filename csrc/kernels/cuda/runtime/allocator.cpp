@@ -34,9 +34,17 @@ void* Allocator::allocate(size_t nbytes, StreamHandle stream) {
   const std::lock_guard lock(mutex_);
   if (nbytes > SIZE_MAX - kLargeSegment) out_of_memory(nbytes);
   const size_t size = rounded(std::max(nbytes, size_t{1}), kAlign);
+  if (Block* b = take_recent(size, stream)) {
+    count_use(b, nbytes);
+    return b->begin;
+  }
   const bool small = size <= kMostSmall;
   collect_waiting(false);
   Block* b = take_free(size, small, stream);
+  if (!b && !recent_.empty()) {
+    release_recent();
+    b = take_free(size, small, stream);
+  }
   if (!b) b = make_segment(size, small, stream);
   if (!b) {
     ++stats_.retries;
@@ -47,12 +55,53 @@ void* Allocator::allocate(size_t nbytes, StreamHandle stream) {
   if (!b) out_of_memory(nbytes);
   if (b->size - size >= (small ? kAlign : kMiB)) split(b, size);
   b->used = true;
-  b->requested = nbytes;
   used_.emplace(b->begin, b);
+  count_use(b, nbytes);
+  return b->begin;
+}
+
+void Allocator::count_use(Block* b, size_t nbytes) {
+  b->requested = nbytes;
   stats_.allocated.add(static_cast<int64_t>(b->size));
   stats_.requested.add(static_cast<int64_t>(nbytes));
   stats_.blocks.add(1);
-  return b->begin;
+}
+
+Allocator::Block* Allocator::take_recent(size_t size, StreamHandle stream) {
+  const size_t at = size / kAlign - 1;
+  if (at >= kRecentSizes) return nullptr;
+  for (Recent& r : recent_) {
+    std::vector<Block*>& blocks = r.by_size[at];
+    if (r.stream != stream || blocks.empty()) continue;
+    Block* b = blocks.back();
+    blocks.pop_back();
+    return b;
+  }
+  return nullptr;
+}
+
+// False where the block is large, or there are many of its size.
+bool Allocator::keep_recent(Block* b) {
+  const size_t at = b->size / kAlign - 1;
+  if (at >= kRecentSizes) return false;
+  auto r = std::ranges::find(recent_, b->stream, &Recent::stream);
+  if (r == recent_.end()) r = recent_.insert(r, Recent{b->stream, {}});
+  std::vector<Block*>& blocks = r->by_size[at];
+  if (blocks.size() >= kMostRecent) return false;
+  blocks.push_back(b);
+  return true;
+}
+
+void Allocator::release_recent() {
+  for (Recent& r : recent_) {
+    for (std::vector<Block*>& blocks : r.by_size) {
+      for (Block* b : blocks) {
+        used_.erase(b->begin);
+        release(b);
+      }
+    }
+  }
+  recent_.clear();
 }
 
 void Allocator::deallocate(void* memory) noexcept {
@@ -60,10 +109,11 @@ void Allocator::deallocate(void* memory) noexcept {
   const auto found = used_.find(memory);
   if (found == used_.end()) return;
   Block* b = found->second;
-  used_.erase(found);
   stats_.allocated.add(-static_cast<int64_t>(b->size));
   stats_.requested.add(-static_cast<int64_t>(b->requested));
   stats_.blocks.add(-1);
+  if (b->other_streams.empty() && keep_recent(b)) return;
+  used_.erase(found);
   if (b->other_streams.empty()) release(b);
   else wait_for_others(b);
 }
@@ -186,6 +236,7 @@ void Allocator::collect_waiting(bool all) {
 
 // Gives whole segments without a used block back, when all work is done.
 void Allocator::free_segments() {
+  release_recent();
   std::vector<Block*> whole;
   for (auto& [key, blocks] : free_) {
     std::erase_if(blocks, [&](Block* b) {
@@ -249,8 +300,9 @@ void Allocator::reset_totals() {
   stats_.retries = stats_.failures = 0;
 }
 
-std::string Allocator::snapshot() const {
+std::string Allocator::snapshot() {
   const std::lock_guard lock(mutex_);
+  release_recent();
   std::ostringstream s;
   s << '[';
   const char* separator = "";

@@ -49,15 +49,15 @@ class Allocator {
   void reset_peaks();
   void reset_totals();
   // Each segment with its blocks, as JSON.
-  std::string snapshot() const;
+  std::string snapshot();
 
  private:
   struct Block {
     char* begin;
     size_t size, requested = 0;
     StreamHandle stream;
-    bool small;  // the pool that its segment belongs to
-    bool used = false;
+    bool small;                                 // the pool that its segment belongs to
+    bool used = false;                          // or among the recent ones
     Block *before = nullptr, *after = nullptr;  // its neighbours in the segment
     std::set<StreamHandle> other_streams = {};
     int events = 0;  // of other streams, that it waits for
@@ -73,6 +73,18 @@ class Allocator {
     Block* block;
   };
 
+  // Small blocks that were freed last, by size: given out again as they are, which takes no search
+  // and no memory of the host.
+  static constexpr size_t kRecentSizes = 32, kMostRecent = 64;
+  struct Recent {
+    StreamHandle stream;
+    std::vector<Block*> by_size[kRecentSizes];
+  };
+
+  Block* take_recent(size_t size, StreamHandle stream);
+  bool keep_recent(Block* b);
+  void release_recent();
+  void count_use(Block* b, size_t nbytes);
   Pool& pool(const Block& b) { return free_[{b.stream, b.small}]; }
   Block* take_free(size_t size, bool small, StreamHandle stream);
   Block* make_segment(size_t size, bool small, StreamHandle stream);
@@ -90,6 +102,7 @@ class Allocator {
   int device_;
   size_t limit_ = SIZE_MAX;
   std::unordered_map<void*, Block*> used_;
+  std::vector<Recent> recent_;
   std::map<std::pair<StreamHandle, bool>, Pool> free_;
   std::unordered_map<const Block*, std::unique_ptr<Block>> all_;
   std::vector<Waiting> waiting_;
