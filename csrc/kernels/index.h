@@ -13,6 +13,10 @@ struct IndexKernels {
   // The first of n indices that is outside of [low, high), where low <= 0 <= high.
   KernelFn<std::optional<int64_t>(const int64_t* index, int64_t n, int64_t low, int64_t high)>
       find_outside;
+  // out[i] = index[i], or 0 where that is outside; whoever waits for the device next gets an
+  // IndexError. Null on a device that rather waits: then find_outside is asked.
+  KernelFn<void(const int64_t* index, int64_t n, int64_t low, int64_t high, int64_t* out)>
+      keep_inside;
   // out[i] = x[index[i]] for i < n, where negative indices count from `size`. Returns false, with
   // `out` written in part, if one lies outside of it.
   KernelFn<bool(void* out, const void* x, const int64_t* index, int64_t n, int64_t size,

@@ -162,19 +162,47 @@ print(cuda.current_stream() == s, there[0] == cuda.default_stream())
     assert printed(libraries, code) == ["True True"]
 
 
-def test_index_out_of_range_is_found_by_who_waits(libraries):
-    code = """
-loss = F.nll_loss(torch.zeros(3, 4, device="cuda"), torch.tensor([1, 2, 9], device="cuda"))
-try: cuda.synchronize()
-except IndexError as e: print(e)
-print(torch.ones(2, device="cuda").sum().item())
-try: torch.ones(3, device="cuda")[torch.tensor([5], device="cuda")]
-except IndexError as e: print(e)
+INDEXING = """
+x, rows = torch.arange(12.0, device="cuda").reshape(4, 3), torch.tensor([0, 9], device="cuda")
+calls = {
+    "nll_loss": lambda: F.nll_loss(x[:2], rows),
+    "index": lambda: x[rows],
+    "take": lambda: x.take(100 * rows),
+    "index_select": lambda: x.index_select(0, rows),
+    "index_add": lambda: x.index_add(0, rows, x[:2]),
+    "index_copy": lambda: x.index_copy(0, rows, x[:2]),
+    "index_fill": lambda: x.index_fill(0, rows, 1.0),
+    "index_put": lambda: x.clone().index_put_((rows,), x[:2]),
+    "gather": lambda: x.gather(0, rows[:, None]),
+    "scatter": lambda: x.scatter(0, rows[:, None], x),
+    "embedding": lambda: F.embedding(rows, x),
+    "embedding_bag": lambda: F.embedding_bag(rows[None], x, mode="sum"),
+    "max_unpool": lambda: F.max_unpool1d(x[None, :2, :1], rows[None, :, None], 2),
+}
+for name, call in calls.items():
+    try:
+        call()
+        print(name, "called")
+        cuda.synchronize()
+    except (IndexError, RuntimeError) as e: print(name, type(e).__name__, e)
+print(x.sum().item())
 """
-    lines = printed(libraries, code)
-    assert "given the index 9, which is out of bounds for size 4" in lines[0]
-    assert lines[1] == "2.0"
-    assert "5 is out of bounds" in lines[2]
+
+
+def test_index_out_of_range_is_found_by_who_waits(libraries):
+    lines = printed(libraries, INDEXING)
+    called, told = lines[:-1:2], lines[1:-1:2]
+    assert all(line.endswith(" called") for line in called) and len(called) == 13
+    for line in told:
+        assert " IndexError cuda: an operation before this one was given the index 9" in line
+    assert lines[-1] == "66.0"
+
+
+def test_index_out_of_range_is_named_with_its_op_where_kernels_are_waited_for(libraries):
+    lines = printed(libraries, INDEXING, CUDA_LAUNCH_BLOCKING="1")
+    assert len(lines) == 14 and not any(line.endswith(" called") for line in lines)
+    assert sum("cuda: an operation before" in line for line in lines) == 1  # nll_loss
+    assert lines[-1] == "66.0"
 
 
 @pytest.mark.parametrize(

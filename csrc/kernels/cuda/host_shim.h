@@ -58,6 +58,15 @@ inline int lane() {
 }  // namespace taeda::cuda::shim
 
 inline void __syncthreads() { taeda::cuda::shim::block_barrier(); }
+inline int __syncthreads_or(int own) {
+  static int any;
+  taeda::cuda::shim::block_barrier();
+  any = 0;
+  taeda::cuda::shim::block_barrier();
+  if (own) any = 1;
+  taeda::cuda::shim::block_barrier();
+  return any;
+}
 inline void __threadfence_system() {}
 template <class T> T __shfl_xor_sync(unsigned, T own, int mask) {
   return taeda::cuda::shim::shuffle(own, taeda::cuda::shim::lane() ^ mask);

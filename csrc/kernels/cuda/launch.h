@@ -43,15 +43,20 @@ __device__ inline void* dynamic_shared() {
 }
 #endif
 
+// Whether every kernel is waited for, so that errors are raised where they are made.
+inline bool is_blocking() {
+  static const bool blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  return blocking;
+}
+
 // Starts a kernel on the used device's current stream, and returns at once.
 template <class... P, class... A>
 void launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, A&&... a) {
-  static const bool blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
   const int device = used_device().index;
   const StreamHandle stream = current_stream(device);
   std::tuple<P...> arguments(std::forward<A>(a)...);
   start(kernel, grid, block, shared, stream, arguments);
-  if (blocking) [[unlikely]]
+  if (is_blocking()) [[unlikely]]
     synchronize_stream(device, stream);
 }
 

@@ -41,11 +41,12 @@ Tensor index_select_op(const Tensor& x, int64_t dim, const Tensor& index) {
   if (x.dim() > 0) sizes[static_cast<size_t>(d)] = index.numel();
   Tensor out = empty(sizes, x.options());
   if (x.is_meta()) return out;
-  Tensor source = at_least_vector(x), indices = index_values(at_least_vector(index));
-  if (auto bad = find_outside(indices, 0, at(source.sizes(), d))) {
-    fail<IndexError>("index_select(): index out of range in self: ", *bad,
-                     " is out of bounds for dimension ", d, " with size ", at(source.sizes(), d));
-  }
+  Tensor source = at_least_vector(x);
+  const int64_t size = at(source.sizes(), d);
+  const Tensor indices = inside(index_values(at_least_vector(index)), 0, size, [&](int64_t bad) {
+    fail<IndexError>("index_select(): index out of range in self: ", bad,
+                     " is out of bounds for dimension ", d, " with size ", size);
+  });
   if (out.numel() == 0) return out;
   const int64_t row = source.stride(0) * static_cast<int64_t>(source.itemsize());
   if (d == 0 && source.is_contiguous() && row >= 128 && row <= 4096) {  // bytes; needs no plan
@@ -87,11 +88,11 @@ Value index_add_op(Call& c) {
         to_string(self.sizes()), " source.shape = ", to_string(source.sizes()));
   Tensor out = target_of(c, self);
   if (self.is_meta()) return out;
-  Tensor target = at_least_vector(out), indices = index_values(at_least_vector(index));
-  int64_t size = at(target.sizes(), dim);
-  if (auto bad = find_outside(indices, 0, size)) {
-    fail("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
-  }
+  Tensor target = at_least_vector(out);
+  const int64_t size = at(target.sizes(), dim);
+  const Tensor indices = inside(index_values(at_least_vector(index)), 0, size, [&](int64_t bad) {
+    fail("index ", bad, " is out of bounds for dimension ", dim, " with size ", size);
+  });
   if (source.numel() == 0) return out;
   IndexPlan p = single_dim_plan(target, dim, indices);
   Tensor flat = raw_contiguous(without_overlap(source, out));
@@ -145,12 +146,12 @@ Value index_copy_op(Call& c) {
         " and source slice shape: ", to_string(source.sizes()), " at dimension ", dim, ".");
   Tensor out = target_of(c, self);
   if (self.is_meta()) return out;
-  Tensor target = at_least_vector(out), indices = index_values(at_least_vector(index));
-  int64_t size = at(target.sizes(), dim);
-  if (auto bad = find_outside(indices, 0, size)) {
-    fail<IndexError>("index_copy_(): index ", *bad, " is out of bounds for dimension ", dim,
+  Tensor target = at_least_vector(out);
+  const int64_t size = at(target.sizes(), dim);
+  const Tensor indices = inside(index_values(at_least_vector(index)), 0, size, [&](int64_t bad) {
+    fail<IndexError>("index_copy_(): index ", bad, " is out of bounds for dimension ", dim,
                      " with size ", size);
-  }
+  });
   if (source.numel() == 0) return out;
   IndexPlan p = single_dim_plan(target, dim, indices);
   Tensor flat = raw_contiguous(without_overlap(source, out));
@@ -179,11 +180,13 @@ Value fill_lines(Call& c, const Tensor& value) {
         "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   Tensor out = target_of(c, self);
   if (self.is_meta() || self.numel() == 0) return out;
-  Tensor target = at_least_vector(out), indices = index_values(at_least_vector(index));
-  int64_t size = at(target.sizes(), dim);
-  if (auto bad = find_outside(indices, -size, size)) {
-    fail<IndexError>("index ", *bad, " is out of bounds for dimension ", dim, " with size ", size);
-  }
+  Tensor target = at_least_vector(out);
+  const int64_t size = at(target.sizes(), dim);
+  const Tensor indices =
+      inside(index_values(at_least_vector(index)), -size, size, [&](int64_t bad) {
+        fail<IndexError>("index ", bad, " is out of bounds for dimension ", dim, " with size ",
+                         size);
+      });
   IndexPlan p = single_dim_plan(target, dim, indices);
   p.layout.run_flat = p.layout.count_flat = 0;
   for (int64_t& s : p.layout.outer_flat) s = 0;

@@ -36,9 +36,10 @@ Tensor elements_of(const Tensor& x, const TensorList& indices) {
       !index.is_contiguous())
     return {};
   Tensor out = empty(index.sizes(), x.options());
+  const Tensor kept = kept_inside(index, -x.numel(), x.numel());
   const bool good = kernels<IndexKernels>(x.device())
-                        .take_elements(out.data(), x.data(), index.data_as<int64_t>(),
-                                       index.numel(), x.numel(), x.dtype());
+                        .take_elements(out.data(), x.data(), kept.data_as<int64_t>(), index.numel(),
+                                       x.numel(), x.dtype());
   return good ? out : Tensor();
 }
 

@@ -151,7 +151,7 @@ IndexPlan plan_of(const Indexed& r, bool compute) {
   // One index of elements, none of them from the end: they are the offsets.
   if (const Tensor& only = used == 1 ? r.index[first] : Tensor();
       only.defined() && r.strides[first] == 1 && only.is_contiguous() && l.count > 0 &&
-      !find_outside(only, 0, r.sizes[first])) {
+      !tells_later(r.device) && !find_outside(only, 0, r.sizes[first])) {
     p.offsets = only;
     l.offsets = only.data_as<int64_t>();
     return p;
@@ -166,12 +166,11 @@ IndexPlan plan_of(const Indexed& r, bool compute) {
     if (!same(index.sizes(), shape)) {
       index = raw_view(index, shape, broadcast_strides(index, shape), index.offset());
     }
-    index = raw_contiguous(index);
     check<IndexError>(size > 0 || l.count == 0, "index is out of bounds for dimension ", d,
                       " with size 0");
-    if (auto bad = find_outside(index, -size, size)) {
-      fail<IndexError>("index ", *bad, " is out of bounds for dimension ", d, " with size ", size);
-    }
+    index = inside(raw_contiguous(index), -size, size, [&](int64_t bad) {
+      fail<IndexError>("index ", bad, " is out of bounds for dimension ", d, " with size ", size);
+    });
     kernels<IndexKernels>(r.device).add_offsets(index.data_as<int64_t>(), l.count, size, stride,
                                                 d == first, p.offsets.data_as<int64_t>());
   }

@@ -58,7 +58,8 @@ Tensor gather_op(const Tensor& x, int64_t dim, const Tensor& index, bool) {
           to_string(x.sizes()), " apart from dimension ", d);
   }
   if (x.is_meta()) return out;
-  const auto [positions, ps] = indices_of(index);
+  const auto [found, ps] = indices_of(index);
+  const Tensor positions = kept_inside(found, 0, at(xs, d));
   Dims ts = strides_at_least_1d(x), os = strides_at_least_1d(out);
   if (!kernels<ScatterKernels>(x.device())
            .gather(
@@ -83,8 +84,9 @@ void scatter_into(const Tensor& out, int64_t d, const Tensor& index, const Tenso
                   ScatterMode mode, bool kept = false) {
   if (out.is_meta() || index.numel() == 0) return;
   Dims xs = sizes_at_least_1d(out), is = sizes_at_least_1d(index);
-  const auto [positions, ps] = indices_of(index);
-  if (kept) check_indices(positions, d, at(xs, d));
+  const auto [found, ps] = indices_of(index);
+  const Tensor positions = kept_inside(found, 0, at(xs, d));
+  if (kept && !tells_later(out.device())) check_indices(positions, d, at(xs, d));
   Dims ts = strides_at_least_1d(out);
   const Tensor values = raw_to(out.device(), src);
   Dims ss = single ? Dims(is.size(), 0) : strides_at_least_1d(values);

@@ -35,10 +35,32 @@ inline Tensor index_values(const Tensor& index) {
   return raw_contiguous(raw_cast(index, DType::Int64));
 }
 
-// The first index outside [low, high), or nothing.
+// The first index outside [low, high), or nothing. Waits for the device.
 inline std::optional<int64_t> find_outside(const Tensor& index, int64_t low, int64_t high) {
   return kernels<IndexKernels>(index.device())
       .find_outside(index.data_as<int64_t>(), index.numel(), low, high);
+}
+
+// Whether the device tells of indices that are out of range later, instead of waiting for them.
+inline bool tells_later(Device device) {
+  return static_cast<bool>(kernels<IndexKernels>(device).keep_inside);
+}
+
+// Contiguous int64 indices for kernels that look for those outside of [low, high) themselves, and
+// of a device that tells later, a copy with none outside.
+inline Tensor kept_inside(const Tensor& index, int64_t low, int64_t high) {
+  if (low >= high || !tells_later(index.device())) return index;
+  Tensor kept = empty(index.sizes(), index.options());
+  kernels<IndexKernels>(index.device())
+      .keep_inside(index.data_as<int64_t>(), index.numel(), low, high, kept.data_as<int64_t>());
+  return kept;
+}
+
+// The same for kernels that do not look: refuse(i), which throws, is called for an index outside.
+template <class F> Tensor inside(const Tensor& index, int64_t low, int64_t high, F&& refuse) {
+  if (low < high && tells_later(index.device())) return kept_inside(index, low, high);
+  if (const auto bad = find_outside(index, low, high)) refuse(*bad);
+  return index;
 }
 
 // Coordinates of the true elements of a bool or byte mask: one int64 vector for each dimension.

@@ -20,12 +20,10 @@ void check_indices(const char* what, const Tensor& indices) {
 
 // The indices as contiguous int64, each within [0, rows).
 Tensor checked_rows(const char* what, const Tensor& indices, int64_t rows) {
-  Tensor idx = prepared(indices, DType::Int64);
-  if (auto bad = find_outside(idx, 0, rows)) {
-    fail<IndexError>("index out of range in self: ", what, "() got index ", *bad,
-                     " for a table of ", rows, " rows");
-  }
-  return idx;
+  return inside(prepared(indices, DType::Int64), 0, rows, [&](int64_t bad) {
+    fail<IndexError>("index out of range in self: ", what, "() got index ", bad, " for a table of ",
+                     rows, " rows");
+  });
 }
 
 Tensor embedding(const Tensor& weight, const Tensor& indices, int64_t /*padding_idx*/) {
@@ -61,7 +59,8 @@ Tensor embedding_sums(const Tensor& weight, const Tensor& indices) {
     checked_rows("embedding_bag", indices, weight.size(0));
     return out;
   }
-  Tensor idx = prepared(indices, DType::Int64), table = prepared(weight, weight.dtype());
+  const Tensor idx = kept_inside(prepared(indices, DType::Int64), 0, weight.size(0)),
+               table = prepared(weight, weight.dtype());
   visit_floating(weight.dtype(), "embedding_bag", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const bool right = kernels<EmbeddingKernels<T>>(table.device())

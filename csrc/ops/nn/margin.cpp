@@ -26,10 +26,9 @@ Scores scores_of(const char* what, DimsRef x, int64_t reduction) {
 }
 
 Tensor checked_targets(const char* what, const Tensor& target, int64_t low, int64_t classes) {
-  Tensor t = prepared(target, DType::Int64);
-  if (auto bad = find_outside(t, low, classes))
-    fail(what, ": target ", *bad, " is out of range for ", classes, " classes");
-  return t;
+  return inside(prepared(target, DType::Int64), low, classes, [&](int64_t bad) {
+    fail(what, ": target ", bad, " is out of range for ", classes, " classes");
+  });
 }
 
 void check_gradient(const char* what, const Tensor& grad, const Tensor& self, int64_t expected) {

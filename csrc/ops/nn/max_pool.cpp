@@ -63,9 +63,10 @@ Tensor scatter_pool(const Tensor& grad, const Tensor& index, const Dims& sizes, 
   const Options options{compute, grad.device()};
   Tensor gx = grad.numel() ? empty(sizes, options) : zeros(sizes, options);
   if (grad.numel() && !gx.is_meta()) {
-    Tensor g = prepared(grad, compute), idx = prepared(index, DType::Int64);
-    int64_t in = plane(sizes, static_cast<size_t>(n)),
-            out = plane(grad.sizes(), static_cast<size_t>(n));
+    const int64_t in = plane(sizes, static_cast<size_t>(n)),
+                  out = plane(grad.sizes(), static_cast<size_t>(n));
+    const Tensor g = prepared(grad, compute),
+                 idx = kept_inside(prepared(index, DType::Int64), 0, in);
     visit_floating(compute, "max_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
       if (!kernels<PoolKernels<T>>(g.device())
@@ -81,9 +82,10 @@ Tensor gather_pool(const Tensor& self, const Tensor& index, int64_t n) {
   check_picked(index, self.sizes(), index.sizes(), n);
   Tensor y = empty(index.sizes(), self.options());
   if (y.numel() && !y.is_meta()) {
-    const Tensor x = prepared(self, self.dtype()), idx = prepared(index, DType::Int64);
     const int64_t in = plane(self.sizes(), static_cast<size_t>(n)),
                   out = plane(index.sizes(), static_cast<size_t>(n));
+    const Tensor x = prepared(self, self.dtype()),
+                 idx = kept_inside(prepared(index, DType::Int64), 0, in);
     const Dims sizes{y.numel() / out, out}, strides{out, 1}, from{in, 1};
     if (!kernels<ScatterKernels>(y.device())
              .gather(y.data(), x.data(),

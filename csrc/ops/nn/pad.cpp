@@ -89,11 +89,10 @@ IndexedBlock indexed_block(DimsRef source, const TensorList& indices, TensorList
     l.source[i] = source[first + i];
     l.result[i] = indices[i].numel();
     if (indices[i].is_meta()) continue;
-    owned.push_back(raw_contiguous(indices[i]));
-    if (auto bad = find_outside(owned.back(), 0, source[first + i])) {
-      fail<IndexError>("_take_indices(): index ", *bad, " is outside of a dimension of size ",
-                       source[first + i]);
-    }
+    const int64_t size = source[first + i];
+    owned.push_back(inside(raw_contiguous(indices[i]), 0, size, [&](int64_t bad) {
+      fail<IndexError>("_take_indices(): index ", bad, " is outside of a dimension of size ", size);
+    }));
     l.indices[i] = owned.back().data_as<int64_t>();
     ++l.dims;
   }

@@ -3,6 +3,7 @@
 
 #include "kernels/creation.h"
 #include "kernels/cuda/common/convert.h"
+#include "kernels/cuda/common/fault.h"
 #include "kernels/cuda/common/index.h"
 #include "kernels/cuda/common/sort.h"
 #include "kernels/cuda/index/tables.h"
@@ -37,6 +38,15 @@ std::optional<int64_t> find_outside(const int64_t* index, int64_t n, int64_t low
   return read_back(index + first);
 }
 
+void keep_inside(const int64_t* index, int64_t n, int64_t low, int64_t high, int64_t* out) {
+  Fault* fault = used_device().fault;
+  each(n, [=] __device__(int64_t i) {
+    const bool is_inside = index[i] >= low && index[i] < high;
+    if (!is_inside) report(fault, index[i], high);
+    out[i] = is_inside ? index[i] : 0;
+  });
+}
+
 // Kernels stand in functions of their own: nvcc has none in generic lambdas.
 template <class T>
 void take_as(T* to, const T* from, const int64_t* index, int64_t n, int64_t size) {
@@ -44,7 +54,7 @@ void take_as(T* to, const T* from, const int64_t* index, int64_t n, int64_t size
 }
 bool take_elements(void* out, const void* x, const int64_t* index, int64_t n, int64_t size,
                    DType dtype) {
-  if (find_outside(index, n, -size, size)) return false;
+  if (is_blocking() && find_outside(index, n, -size, size)) return false;
   visit_bytes(dtype, [&]<class T>(Tag<T>) {
     take_as(static_cast<T*>(out), static_cast<const T*>(x), index, n, size);
   });
@@ -190,7 +200,7 @@ void join_rows(void* out, std::span<const JoinPiece> pieces, int64_t rows) {
 template <class T>
 bool sum_rows(int64_t bags, int64_t size, int64_t rows, int64_t width, const T* table,
               const int64_t* index, T* out) {
-  if (find_outside(index, bags * size, 0, rows)) return false;
+  if (is_blocking() && find_outside(index, bags * size, 0, rows)) return false;
   each(bags * width, [=] __device__(int64_t i) {
     const int64_t* own = index + i / width * size;
     T sum = 0;
@@ -234,6 +244,7 @@ void add_rows(int64_t count, int64_t rows, int64_t width, const T* g, const int6
 }
 
 const IndexKernels index_table{.find_outside = find_outside,
+                               .keep_inside = is_blocking() ? nullptr : keep_inside,
                                .take_elements = take_elements,
                                .add_offsets = add_offsets,
                                .mark = mark,

@@ -89,18 +89,49 @@ template <class T> void max_pool(const PoolShape& s, const T* x, T* y, int64_t* 
   });
 }
 
+// gx[index[o]] += gy[o] for all o of a plane, which a block takes in order: of the threads that
+// want to add to one element, that of the first o goes first, then the next. Elements that share a
+// claim wait for one another, too.
+template <class T>
+__global__ void add_in_order(int64_t in, int64_t out, const T* gy, const int64_t* index, T* gx,
+                             int* outside) {
+  constexpr int claims = 1024, nobody = kThreads;
+  __shared__ int claim[claims];
+  const int self = static_cast<int>(threadIdx.x);
+  for (int i = self; i < claims; i += kThreads) claim[i] = nobody;
+  const int64_t plane = blockIdx.x;
+  for (int64_t first = 0; first < out; first += kThreads) {
+    const int64_t o = first + self, at = o < out ? index[plane * out + o] : 0;
+    bool waits = o < out && at >= 0 && at < in;
+    if (o < out && !waits && outside) *outside = 1;
+    int* own = claim + at % claims;
+    while (__syncthreads_or(waits)) {
+      if (waits) atomicMin(own, self);
+      __syncthreads();
+      const bool is_first = waits && *own == self;
+      __syncthreads();
+      if (!is_first) continue;
+      gx[plane * in + at] += gy[plane * out + o];
+      *own = nobody;
+      waits = false;
+    }
+  }
+}
 template <class T>
 bool scatter(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index, T* gx) {
+  each(planes * in, [=] __device__(int64_t i) { gx[i] = T(0); });
+  const auto run = [&](int* outside) {
+    launch(add_in_order<T>, static_cast<unsigned>(planes), kThreads, 0, in, out, gy, index, gx,
+           outside);
+  };
+  if (!is_blocking()) {  // keep_inside() has seen to the indices
+    run(nullptr);
+    return true;
+  }
   const Workspace memory(sizeof(int));
   int* outside = memory.as<int>();
   each(1, [=] __device__(int64_t) { *outside = 0; });
-  each(planes * in, [=] __device__(int64_t i) { gx[i] = T(0); });
-  each(planes, [=] __device__(int64_t p) {
-    for (int64_t o = p * out; o < (p + 1) * out; ++o) {
-      if (index[o] < 0 || index[o] >= in) *outside = 1;
-      else gx[p * in + index[o]] += gy[o];
-    }
-  });
+  run(outside);
   return read_back(outside) == 0;
 }
 
