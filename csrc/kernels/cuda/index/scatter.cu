@@ -3,6 +3,7 @@
 #include "kernels/scatter.h"
 
 #include "kernels/cuda/common/convert.h"
+#include "kernels/cuda/common/group.h"
 #include "kernels/cuda/common/index.h"
 #include "kernels/cuda/index/tables.h"
 
@@ -12,13 +13,16 @@ namespace {
 // ---- at offsets ----
 struct OffsetLayout {
   int dims = 0;  // of `outer`
-  int64_t sizes[kMostDims], strides[kMostDims], flat[kMostDims];
+  Divisor sizes[kMostDims], by_run, by_count;
+  int64_t strides[kMostDims], flat[kMostDims];
   int64_t outer = 1;
   const int64_t* offsets;
   int64_t count, count_flat, run, run_stride, run_flat;
 
   explicit OffsetLayout(const IndexLayout& l)
-      : offsets(l.offsets),
+      : by_run(l.run),
+        by_count(l.count),
+        offsets(l.offsets),
         count(l.count),
         count_flat(l.count_flat),
         run(l.run),
@@ -26,7 +30,7 @@ struct OffsetLayout {
         run_flat(l.run_flat) {
     if (l.outer.size() > kMostDims) missing_kernel();
     for (size_t d = l.outer.size(); d-- > 0; ++dims) {
-      sizes[dims] = l.outer[d];
+      sizes[dims] = Divisor(l.outer[d]);
       strides[dims] = l.outer_strides[d];
       flat[dims] = l.outer_flat[d];
       outer *= l.outer[d];
@@ -37,8 +41,7 @@ struct OffsetLayout {
     *indexed = r * run_stride;
     *dense = r * run_flat;
     for (int d = 0; d < dims; ++d) {
-      const int64_t i = o % sizes[d];
-      o /= sizes[d];
+      const int64_t i = sizes[d].divide(o);
       *indexed += i * strides[d];
       *dense += i * flat[d];
     }
@@ -49,9 +52,9 @@ struct OffsetLayout {
 template <class T> void read_as(T* to, const T* from, const OffsetLayout& given) {
   const OffsetLayout l = given;
   each(l.outer * l.count * l.run, [=] __device__(int64_t i) {
-    const int64_t r = i % l.run, k = i / l.run % l.count;
+    const int64_t r = l.by_run.divide(i), k = l.by_count.divide(i);
     int64_t at, dense;
-    l.locate(i / l.run / l.count, r, &at, &dense);
+    l.locate(i, r, &at, &dense);
     to[dense + k * l.count_flat] = from[at + l.offsets[k]];
   });
 }
@@ -69,7 +72,8 @@ void in_order(void* indexed, const void* flat, const OffsetLayout& given, F chan
   const auto* from = static_cast<const T*>(flat);
   each(l.outer * l.run, [=] __device__(int64_t i) {
     int64_t at, dense;
-    l.locate(i / l.run, i % l.run, &at, &dense);
+    const int64_t r = l.by_run.divide(i);
+    l.locate(i, r, &at, &dense);
     for (int64_t k = 0; k < l.count; ++k)
       change(to[at + l.offsets[k]], from[dense + k * l.count_flat]);
   });
@@ -126,9 +130,18 @@ void accumulate(void* indexed, const void* flat, const IndexLayout& l, DType dty
 }
 
 template <class T>
+__global__ void take_rows(int64_t count, int64_t width, const T* from, const int64_t* index,
+                          T* to) {
+  const int64_t row = group_index();
+  if (row >= count) return;
+  const T* taken = from + index[row] * width;
+  for (int64_t i = threadIdx.x; i < width; i += blockDim.x) to[row * width + i] = taken[i];
+}
+template <class T>
 void take_rows_as(int64_t count, int64_t width, const T* from, const int64_t* index, T* to) {
-  each(count * width,
-       [=] __device__(int64_t i) { to[i] = from[index[i / width] * width + i % width]; });
+  const dim3 block = groups_for(width);
+  if (count > 0)
+    launch(take_rows<T>, blocks_of(count, block), block, 0, count, width, from, index, to);
 }
 void take_rows(int64_t count, int64_t row_bytes, const void* table, const int64_t* index,
                void* out) {
@@ -146,7 +159,8 @@ void take_rows(int64_t count, int64_t row_bytes, const void* table, const int64_
 // ---- along a dimension ----
 struct AlongLayout {
   int dims = 0;  // all but `dim`
-  int64_t sizes[kMostDims], index_strides[kMostDims], target[kMostDims], other[kMostDims];
+  Divisor sizes[kMostDims], by_lines;
+  int64_t index_strides[kMostDims], target[kMostDims], other[kMostDims];
   int64_t lines = 1, n = 1, index_step = 0, target_step = 0, other_step = 0, size;
   const int64_t* index;
 
@@ -160,12 +174,14 @@ struct AlongLayout {
         other_step = l.other_strides[d];
         continue;
       }
-      sizes[dims] = l.sizes[d];
+      sizes[dims] = Divisor(l.sizes[d]);
       index_strides[dims] = l.index_strides[d];
       target[dims] = l.target_strides[d];
       other[dims] = l.other_strides[d];
-      lines *= sizes[dims++];
+      lines *= l.sizes[d];
+      ++dims;
     }
+    by_lines = Divisor(lines);
   }
   struct Place {
     int64_t index, target, other;
@@ -173,8 +189,7 @@ struct AlongLayout {
   __device__ Place line(int64_t l) const {
     Place p{0, 0, 0};
     for (int d = 0; d < dims; ++d) {
-      const int64_t i = l % sizes[d];
-      l /= sizes[d];
+      const int64_t i = sizes[d].divide(l);
       p.index += i * index_strides[d];
       p.target += i * target[d];
       p.other += i * other[d];
@@ -191,7 +206,7 @@ bool in_range(const AlongLayout& given) {
   int* outside = memory.as<int>();
   each(1, [=] __device__(int64_t) { *outside = 0; });
   each(l.lines * l.n, [=] __device__(int64_t i) {
-    const int64_t at = l.index[l.line(i % l.lines).index + i / l.lines * l.index_step];
+    const int64_t line = l.by_lines.divide(i), at = l.index[l.line(line).index + i * l.index_step];
     if (at < 0 || at >= l.size) *outside = 1;
   });
   return read_back(outside) == 0;
@@ -200,9 +215,9 @@ bool in_range(const AlongLayout& given) {
 template <class T> void gather_as(T* to, const T* from, const AlongLayout& given) {
   const AlongLayout l = given;
   each(l.lines * l.n, [=] __device__(int64_t i) {
-    const auto p = l.line(i % l.lines);
-    const int64_t k = i / l.lines, at = l.index[p.index + k * l.index_step];
-    to[p.other + k * l.other_step] = from[p.target + at * l.target_step];
+    const auto p = l.line(l.by_lines.divide(i));
+    const int64_t at = l.index[p.index + i * l.index_step];
+    to[p.other + i * l.other_step] = from[p.target + at * l.target_step];
   });
 }
 bool gather(void* out, const void* x, const ScatterLayout& layout, DType dtype) {
