@@ -59,7 +59,8 @@ struct PointwiseKernels {
   KernelFn<void(const Functor& f, int part, DType compute, void* out, const ContiguousInputs& in,
                 int64_t n)>
       contiguous;
-  // Operand 0 of the plan from operand 1, with conversion.
+  // Operand 0 of the plan from operand 1, with conversion; from a number in the CPU's memory
+  // (Plan::host_numbers), without.
   KernelFn<void(const Plan& plan)> copy;
   // Between contiguous memory that does not overlap.
   KernelFn<void(void* to, const void* from, int64_t bytes)> copy_bytes;

@@ -16,11 +16,19 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace {
 
-enum { kSuccess = 0, kInvalid = 1, kOutOfMemory = 2, kNoDevice = 100, kNotReady = 600 };
+enum {
+  kSuccess = 0,
+  kInvalid = 1,
+  kOutOfMemory = 2,
+  kNoDevice = 100,
+  kNotReady = 600,
+  kCaptureUnsupported = 900
+};
 constexpr size_t kPage = 4096, kArena = size_t{64} << 30;
 
 size_t setting(const char* name, size_t otherwise) {
@@ -32,8 +40,11 @@ struct Event {
   bool recorded = false, done = true;
   struct Stream* stream = nullptr;
 };
+using Work = std::deque<std::function<void()>>;
 struct Stream {
-  std::deque<std::function<void()>> work;
+  Work work;
+  bool captures = false;
+  Work captured;
 };
 struct Context {
   int device;
@@ -89,6 +100,7 @@ class Machine {
   }
 
   void push(Stream& s, std::function<void()> work) {
+    if (s.captures) return s.captured.push_back(std::move(work));
     s.work.push_back(std::move(work));
     if (s.work.size() >= 256) run(s);
   }
@@ -235,6 +247,7 @@ STUB(cuStreamDestroy_v2, void* stream) {
 }
 STUB(cuStreamSynchronize, void* stream) {
   LOCKED
+  if (stream_of(stream).captures) return kCaptureUnsupported;
   m.run(stream_of(stream));
   return kSuccess;
 }
@@ -293,4 +306,47 @@ STUB(cuEventElapsedTime_v2, float* ms, void* a, void* b) {
   *ms = 0.5f;
   const bool both = static_cast<Event*>(a)->recorded && static_cast<Event*>(b)->recorded;
   return both ? kSuccess : kInvalid;
+}
+
+STUB(cuStreamBeginCapture_v2, void* stream, int) {
+  LOCKED
+  if (!stream) return kCaptureUnsupported;
+  stream_of(stream).captures = true;
+  return kSuccess;
+}
+STUB(cuStreamEndCapture, void* stream, void** graph) {
+  LOCKED
+  Stream& s = stream_of(stream);
+  s.captures = false;
+  *graph = new Work(std::exchange(s.captured, {}));
+  return kSuccess;
+}
+STUB(cuStreamIsCapturing, void* stream, int* capturing) {
+  LOCKED
+  *capturing = stream_of(stream).captures;
+  return kSuccess;
+}
+STUB(cuThreadExchangeStreamCaptureMode, int* mode) {
+  static thread_local int own = 0;
+  std::swap(own, *mode);
+  return kSuccess;
+}
+STUB(cuGraphInstantiateWithFlags, void** runnable, void* graph, unsigned long long) {
+  *runnable = new Work(*static_cast<Work*>(graph));
+  return kSuccess;
+}
+STUB(cuGraphLaunch, void* runnable, void* stream) {
+  LOCKED
+  for (const auto& work : *static_cast<Work*>(runnable)) m.push(stream_of(stream), work);
+  return kSuccess;
+}
+STUB(cuGraphDestroy, void* graph) {
+  delete static_cast<Work*>(graph);
+  return kSuccess;
+}
+STUB(cuGraphExecDestroy, void* runnable) {
+  LOCKED
+  m.run_all();
+  delete static_cast<Work*>(runnable);
+  return kSuccess;
 }

@@ -49,7 +49,7 @@ print(x.is_cuda, x.get_device(), torch.get_device_module("cuda") is cuda)
 def test_what_it_lacks_is_missing_by_name(libraries):
     code = """
 from taeda.cuda import *
-print([n for n in ("memory_cached", "get_rng_state", "graph_pool_handle", "temperature") if hasattr(cuda, n)])
+print([n for n in ("memory_cached", "get_rng_state", "make_graphed_callables", "temperature") if hasattr(cuda, n)])
 print(is_tf32_supported(), set(cuda.__all__) <= set(vars(cuda)))
 """
     assert printed(libraries, code) == ["[]", "False True"]
@@ -160,6 +160,62 @@ thread.start(); thread.join()
 print(cuda.current_stream() == s, there[0] == cuda.default_stream())
 """
     assert printed(libraries, code) == ["True True"]
+
+
+def test_graphs(libraries):
+    """What is recorded is done by each replay, on what its inputs are then."""
+    code = """
+model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2)).to("cuda")
+twin = copy.deepcopy(model)
+optimizers = [torch.optim.SGD(m.parameters(), lr=0.1, momentum=0.9) for m in (model, twin)]
+x = torch.randn(5, 3, device="cpu").to("cuda")
+def step(which, x):
+    m, o = ((model, optimizers[0]), (twin, optimizers[1]))[which]
+    o.zero_grad(set_to_none=False)
+    loss = (m(x) ** 2).mean()
+    loss.backward()
+    o.step()
+    return loss
+for _ in range(2): step(0, x); step(1, x)
+g = cuda.CUDAGraph()
+with cuda.graph(g):
+    loss = step(0, x)
+    print(cuda.is_current_stream_capturing())
+print(cuda.is_current_stream_capturing(), cuda.current_stream() == cuda.default_stream())
+for i in range(3):
+    x.copy_(torch.randn(5, 3, device="cpu"))
+    cuda.empty_cache()  # the graph's memory stays
+    g.replay()
+    expected = step(1, x)
+    torch.testing.assert_close(loss, expected)
+for p, q in zip(model.parameters(), twin.parameters()): torch.testing.assert_close(p, q)
+before = cuda.memory_reserved()
+del loss
+g.reset(); cuda.empty_cache()
+print(cuda.memory_reserved() < before)
+def fails(f):
+    try: f()
+    except RuntimeError as e: return str(e)
+print(fails(g.replay))
+print(fails(g.capture_begin))
+def count():
+    p = torch.ones(2, device="cuda").requires_grad_()
+    p.grad = torch.ones_like(p)
+    o = torch.optim.Adam([p])
+    o.step()
+    with cuda.graph(g): o.step()
+print(fails(count))
+def wait():
+    with cuda.graph(cuda.CUDAGraph()): x.sum().item()
+print("waiting" in fails(wait), cuda.current_stream() == cuda.default_stream())
+print((x * 0 + 1).sum().item())
+"""
+    lines = printed(libraries, "import copy" + code)
+    assert lines[:3] == ["True", "False True", "True"]
+    assert lines[3] == "cuda.CUDAGraph.replay: nothing has been recorded"
+    assert "the default stream cannot be recorded" in lines[4]
+    assert "an optimizer that counts its steps cannot be recorded" in lines[5]
+    assert lines[6:] == ["True True", "15.0"]
 
 
 INDEXING = """

@@ -149,9 +149,9 @@ template <class K> auto members(K& k) {
     auto& [a, b, c, d, e, f, g, h] = k;
     return std::tie(a, b, c, d, e, f, g, h);
   } else {
-    static_assert(n == 12, "add a case for a table of this size");
-    auto& [a, b, c, d, e, f, g, h, i, j, l, m] = k;
-    return std::tie(a, b, c, d, e, f, g, h, i, j, l, m);
+    static_assert(n == 13, "add a case for a table of this size");
+    auto& [a, b, c, d, e, f, g, h, i, j, l, m, o] = k;
+    return std::tie(a, b, c, d, e, f, g, h, i, j, l, m, o);
   }
 }
 

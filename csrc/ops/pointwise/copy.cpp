@@ -14,8 +14,21 @@ namespace taeda {
 
 namespace {
 
+// As copy_into, of one element in the CPU's memory: an argument of the device's kernel.
+void copy_number(const Tensor& dst, const Tensor& src) {
+  Tensor number = src;
+  if (src.dtype() != dst.dtype()) copy_into(number = empty(Dims{}, {dst.dtype(), Device{}}), src);
+  const Tensor* operands[] = {&dst, &number};
+  Plan plan(dst.sizes(), operands);
+  plan.host_numbers = 0b10;
+  kernels<PointwiseKernels>(dst.device()).copy(plan);
+}
+
 // As copy_into, from another device: bytes first, then what is left to do on the target.
 void copy_across(const Tensor& dst, const Tensor& src) {
+  if (src.device().type == DeviceType::CPU && src.dim() == 0 &&
+      device_runtime(dst.device().type)->takes_host_numbers)
+    return copy_number(dst, src);
   Tensor from = src;
   if (!src.is_contiguous()) copy_into(from = empty(src.sizes(), src.options()), src);
   const bool directly =

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from taeda.cuda import _devices, _streams
+from taeda.cuda import _devices, _graphs, _streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["members", "missing"]
 
-# Answers for no device that are right for these devices too: no memory is pinned, no work is
-# recorded, no product is rounded to TF32, and no other process has memory of this one.
+# Answers for no device that are right for these devices too: no memory is pinned, no product is
+# rounded to TF32, and no other process has memory of this one.
 _STILL_RIGHT = {
     "host_memory_stats",
     "host_memory_stats_as_nested_dict",
     "ipc_collect",
-    "is_current_stream_capturing",
     "is_tf32_supported",
 }
 
@@ -25,7 +24,9 @@ _STILL_RIGHT = {
 def members() -> dict[str, Any]:
     """The functions and classes by name."""
     return {
-        name: getattr(module, name) for module in (_devices, _streams) for name in module.__all__
+        name: getattr(module, name)
+        for module in (_devices, _graphs, _streams)
+        for name in module.__all__
     }
 
 

@@ -34,6 +34,10 @@ void* Allocator::allocate(size_t nbytes, StreamHandle stream) {
   const std::lock_guard lock(mutex_);
   if (nbytes > SIZE_MAX - kLargeSegment) out_of_memory(nbytes);
   const size_t size = rounded(std::max(nbytes, size_t{1}), kAlign);
+  if (!private_.empty()) [[unlikely]] {
+    const auto found = private_.find(stream);
+    if (found != private_.end()) stream = found->second;
+  }
   if (Block* b = take_recent(size, stream)) {
     count_use(b, nbytes);
     return b->begin;
@@ -139,7 +143,10 @@ Allocator::Block* Allocator::take_free(size_t size, bool small, StreamHandle str
 
 bool Allocator::reserve(size_t size, DevicePointer* begin) {
   if (static_cast<size_t>(stats_.reserved.now) + size > limit_) return false;
+  int mode = kNoThread;  // a graph that is being recorded does not need this
+  driver().exchange_capture_mode(&mode);
   const int result = driver().allocate(begin, size);
+  driver().exchange_capture_mode(&mode);
   if (result == kOutOfMemory) return false;
   succeed(result, "allocating memory");
   return true;
@@ -240,7 +247,7 @@ void Allocator::free_segments() {
   std::vector<Block*> whole;
   for (auto& [key, blocks] : free_) {
     std::erase_if(blocks, [&](Block* b) {
-      const bool alone = !b->before && !b->after;
+      const bool alone = !b->before && !b->after && !held_.contains(b->stream);
       if (alone) whole.push_back(b);
       return alone;
     });
@@ -253,6 +260,23 @@ void Allocator::free_segments() {
     stats_.segments.add(-1);
     all_.erase(b);
   }
+}
+
+void Allocator::begin_private(StreamHandle stream, StreamHandle pool) {
+  const std::lock_guard lock(mutex_);
+  private_[stream] = pool;
+}
+void Allocator::end_private(StreamHandle stream) {
+  const std::lock_guard lock(mutex_);
+  private_.erase(stream);
+}
+void Allocator::hold(StreamHandle pool) {
+  const std::lock_guard lock(mutex_);
+  ++held_[pool];
+}
+void Allocator::let_go(StreamHandle pool) {
+  const std::lock_guard lock(mutex_);
+  if (--held_[pool] == 0) held_.erase(pool);
 }
 
 void Allocator::empty_cache() {

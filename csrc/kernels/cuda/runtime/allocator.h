@@ -40,6 +40,13 @@ class Allocator {
   // record_stream() was told of.
   void deallocate(void* memory) noexcept;
   void record_stream(void* memory, StreamHandle stream);
+  // Until end_private(), what is allocated on `stream` comes from the memory `pool` alone, as if
+  // that was another stream. hold() keeps a pool's memory from being given back to the driver, as
+  // often as it is called before let_go().
+  void begin_private(StreamHandle stream, StreamHandle pool);
+  void end_private(StreamHandle stream);
+  void hold(StreamHandle pool);
+  void let_go(StreamHandle pool);
   // Gives all unused memory back to the driver.
   void empty_cache();
   // No more than this part of the device's memory is taken.
@@ -106,6 +113,8 @@ class Allocator {
   std::map<std::pair<StreamHandle, bool>, Pool> free_;
   std::unordered_map<const Block*, std::unique_ptr<Block>> all_;
   std::vector<Waiting> waiting_;
+  std::map<StreamHandle, StreamHandle> private_;  // pools of streams
+  std::map<StreamHandle, int> held_;
   MemoryStats stats_;
 };
 

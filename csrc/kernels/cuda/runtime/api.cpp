@@ -227,5 +227,49 @@ int taeda_cuda_elapsed(int index, EventHandle from, EventHandle to, float* milli
   });
 }
 
+// ---- graphs ----
+// `pool`: a number that no stream has. What is recorded keeps it until the graph is destroyed.
+int taeda_cuda_begin_capture(int index, StreamHandle stream, StreamHandle pool, int mode) {
+  return guarded([=] {
+    Allocator& allocator = use_device(index).allocator;
+    succeed(driver().begin_capture(stream, mode), "beginning a graph");
+    allocator.begin_private(stream, pool);
+    allocator.hold(pool);
+  });
+}
+int taeda_cuda_end_capture(int index, StreamHandle stream, StreamHandle pool,
+                           RunnableGraph* runnable) {
+  return guarded([=] {
+    Allocator& allocator = use_device(index).allocator;
+    const Driver& d = driver();
+    allocator.end_private(stream);
+    GraphHandle graph = nullptr;
+    int result = d.end_capture(stream, &graph);
+    if (result == kSuccess) result = d.instantiate(runnable, graph, 0);
+    if (graph) d.destroy_graph(graph);
+    if (result != kSuccess) allocator.let_go(pool);
+    succeed(result, "ending a graph, during which something was done that none can record");
+  });
+}
+int taeda_cuda_launch_graph(int index, RunnableGraph graph, StreamHandle stream) {
+  return guarded([=] {
+    use_device(index);
+    succeed(driver().launch_graph(graph, stream), "running a graph");
+  });
+}
+int taeda_cuda_destroy_graph(int index, RunnableGraph graph, StreamHandle pool) {
+  return guarded([=] {
+    DeviceState& state = use_device(index);
+    succeed(driver().destroy_runnable(graph), "destroying a graph");
+    state.allocator.let_go(pool);
+  });
+}
+int taeda_cuda_is_capturing(int index, StreamHandle stream, int* capturing) {
+  return guarded([=] {
+    use_device(index);
+    *capturing = is_capturing(stream);
+  });
+}
+
 }  // extern "C"
 #pragma GCC visibility pop

@@ -39,6 +39,11 @@ void set_current_device(int index);
 StreamHandle current_stream(int device);
 void set_current_stream(int device, StreamHandle stream);
 
+// Whether the work of the stream is recorded into a graph, instead of being done.
+bool is_capturing(StreamHandle stream);
+// Error where a graph would record, once and for all, what `what` has to compute on the host.
+void forbid_capture(const char* what);
+
 // Waits, and raises what kernels have reported.
 void synchronize_stream(int device, StreamHandle stream);
 void synchronize_device(int device);

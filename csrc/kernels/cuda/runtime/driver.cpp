@@ -68,6 +68,14 @@ struct Loaded {
     get(d.query_event, "cuEventQuery");
     get(d.record_event, "cuEventRecord");
     get(d.elapsed, "cuEventElapsedTime_v2");
+    get(d.begin_capture, "cuStreamBeginCapture_v2");
+    get(d.end_capture, "cuStreamEndCapture");
+    get(d.is_capturing, "cuStreamIsCapturing");
+    get(d.exchange_capture_mode, "cuThreadExchangeStreamCaptureMode");
+    get(d.instantiate, "cuGraphInstantiateWithFlags");
+    get(d.launch_graph, "cuGraphLaunch");
+    get(d.destroy_graph, "cuGraphDestroy");
+    get(d.destroy_runnable, "cuGraphExecDestroy");
   }
 
   void start() {

@@ -10,12 +10,16 @@
 
 struct CUctx_st;
 struct CUevent_st;
+struct CUgraph_st;
+struct CUgraphExec_st;
 struct CUstream_st;
 
 namespace taeda::cuda {
 
 using ContextHandle = CUctx_st*;
 using EventHandle = CUevent_st*;
+using GraphHandle = CUgraph_st*;
+using RunnableGraph = CUgraphExec_st*;
 using StreamHandle = CUstream_st*;  // null: the default stream
 using DevicePointer = unsigned long long;
 
@@ -26,6 +30,9 @@ enum Result : int {
   kNoDevice = 100,
   kNotReady = 600,
 };
+
+// In which threads what no graph can record is an error while one is recorded.
+enum CaptureMode : int { kAllThreads = 0, kThisThread = 1, kNoThread = 2 };
 
 enum Attribute : int {
   kWarpSize = 10,
@@ -78,6 +85,15 @@ struct Driver {
   Function<EventHandle> destroy_event, synchronize_event, query_event;
   Function<EventHandle, StreamHandle> record_event;
   Function<float*, EventHandle, EventHandle> elapsed;
+
+  Function<StreamHandle, int> begin_capture;  // mode
+  Function<StreamHandle, GraphHandle*> end_capture;
+  Function<StreamHandle, int*> is_capturing;
+  Function<int*> exchange_capture_mode;  // this thread's; CaptureMode
+  Function<RunnableGraph*, GraphHandle, unsigned long long> instantiate;
+  Function<RunnableGraph, StreamHandle> launch_graph;
+  Function<GraphHandle> destroy_graph;
+  Function<RunnableGraph> destroy_runnable;
 };
 
 // The driver, initialised. Error where there is none, it is too old or finds no device, or where
