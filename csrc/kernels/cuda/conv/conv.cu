@@ -1,9 +1,11 @@
-// Convolutions and their gradients, each element of the result by itself: right for every shape,
-// and not fast. Their place is that of what a library of convolutions does not have.
+// Convolutions and their gradients by cuDNN; where that is absent or cannot, each element of the
+// result by itself: right for every shape, and not fast.
 #include "kernels/conv.h"
 
 #include "kernels/cuda/common/convert.h"
 #include "kernels/cuda/common/group.h"
+#include "kernels/cuda/common/index.h"
+#include "kernels/cuda/conv/cudnn.h"
 #include "kernels/cuda/tables.h"
 
 namespace taeda::cuda {
@@ -44,7 +46,9 @@ __device__ int64_t output_of(const ConvShape& s, const Place& in, const Place& t
 }
 
 // What products of T are summed in.
-template <class T> using Sum = std::conditional_t<is_float<T>, T, uint64_t>;
+template <class T>
+using Sum =
+    std::conditional_t<is_half_type<T>, float, std::conditional_t<is_float<T>, T, uint64_t>>;
 
 template <class T>
 void forward_with(const ConvShape& given, const T* x, const T* w, const T* bias, T* y) {
@@ -119,7 +123,48 @@ template <class T> void integer_forward(const ConvShape& s, const T* x, const T*
   forward_with(s, x, w, static_cast<const T*>(nullptr), y);
 }
 
-template <class T> const ConvKernels<T> table{forward_with<T>, grad_input<T>, grad_weight<T>};
+template <class T, int Width> struct alignas(Width * sizeof(T)) Neighbours {
+  T v[Width];
+};
+// y (batch, channels, positions) += bias (channels), Width positions at once.
+template <int Width, class T>
+void add_bias(T* y, const T* bias, int64_t channels, int64_t positions, int64_t n) {
+  using S = Sum<T>;
+  const Divisor across(positions / Width), among(channels);
+  auto* to = reinterpret_cast<Neighbours<T, Width>*>(y);
+  each(n / Width, [=] __device__(int64_t i) {
+    int64_t channel = i;
+    across.divide(channel);
+    const S more = convert<S>(bias[among.divide(channel)]);
+    Neighbours<T, Width> all = to[i];
+    for (T& v : all.v) v = convert<T>(convert<S>(v) + more);
+    to[i] = all;
+  });
+}
+
+template <class T> struct Conv {
+  static void forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
+    if (!convolve_by_cudnn({ConvPass::Forward, dtype_of<T>, s, x, w, y}))
+      return forward_with(s, x, w, bias, y);
+    if (!bias) return;
+    const int64_t positions = volume(s.out), n = s.batch * s.out_channels * positions;
+    constexpr int width = 16 / sizeof(T);
+    if (positions % width == 0 && reinterpret_cast<uintptr_t>(y) % 16 == 0)
+      add_bias<width>(y, bias, s.out_channels, positions, n);
+    else add_bias<1>(y, bias, s.out_channels, positions, n);
+  }
+  static void grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
+    if (!convolve_by_cudnn({ConvPass::GradInput, dtype_of<T>, s, gx, w, gy}))
+      cuda::grad_input(s, gy, w, gx);
+  }
+  static void grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
+    if (!convolve_by_cudnn({ConvPass::GradWeight, dtype_of<T>, s, x, gw, gy}))
+      cuda::grad_weight(s, x, gy, gw);
+  }
+};
+
+template <class T>
+const ConvKernels<T> table{Conv<T>::forward, Conv<T>::grad_input, Conv<T>::grad_weight};
 template <class T> const IntegerConvKernels<T> integer_table{integer_forward<T>, grad_input<T>};
 
 template <class... T> void add_integer(std::vector<DeviceTable>& to) {
