@@ -24,7 +24,7 @@ constexpr int64_t kMostWorkspace = int64_t{1} << 30;
 
 // All of it is compared, so there is no padding.
 struct Key {
-  int64_t device, pass, dtype, tf32, batch, groups, in_channels, out_channels;
+  int64_t device, pass, dtype, tf32, batch, groups, in_channels, out_channels, channels_last;
   int64_t in[3], kernel[3], out[3], stride[3], padding[3], dilation[3];
   int64_t x_aligned, w_aligned, y_aligned;
 
@@ -41,6 +41,7 @@ Key key_of(const Convolution& c, int device) {
           s.groups,
           s.in_channels,
           s.out_channels,
+          s.channels_last,
           {},
           {},
           {},
@@ -64,9 +65,10 @@ std::string described(const Key& key) {
   const auto list = [](const int64_t (&v)[3]) { return str(v[0], ",", v[1], ",", v[2]); };
   return str("cuDNN: ", passes[key.pass], ", ", name(static_cast<DType>(key.dtype)),
              key.tf32 ? " (TF32)" : "", ", ", key.batch, "x", key.in_channels, "->",
-             key.out_channels, ", groups ", key.groups, ", in ", list(key.in), ", kernel ",
-             list(key.kernel), ", out ", list(key.out), ", stride ", list(key.stride), ", padding ",
-             list(key.padding), ", dilation ", list(key.dilation), ": ");
+             key.out_channels, key.channels_last ? " channels_last" : "", ", groups ", key.groups,
+             ", in ", list(key.in), ", kernel ", list(key.kernel), ", out ", list(key.out),
+             ", stride ", list(key.stride), ", padding ", list(key.padding), ", dilation ",
+             list(key.dilation), ": ");
 }
 
 // ---- the convolution as the library knows it ----
@@ -85,14 +87,16 @@ int spatial_dims(const Key& k) {
   return k.in[0] == 1 && k.kernel[0] == 1 && k.out[0] == 1 && k.padding[0] == 0 ? 2 : 3;
 }
 
-// A contiguous tensor.
 Descriptor tensor(const Key& key, int64_t id, int64_t first, int64_t second,
                   const int64_t (&spatial)[3], int64_t aligned) {
   const int dims = spatial_dims(key) + 2;
   int64_t sizes[5] = {first, second}, strides[5];
   std::copy(spatial + 5 - dims, spatial + 3, sizes + 2);
+  // From the innermost dimension on.
   int64_t step = 1;
-  for (int d = dims - 1; d >= 0; --d) {
+  for (int i = 0; i < dims; ++i) {
+    int d = dims - 1 - i;
+    if (key.channels_last && d > 0) d = i == 0 ? 1 : d + 1;
     strides[d] = step;
     step *= sizes[d];
   }
