@@ -205,6 +205,53 @@ same(F.conv2d, torch.randn(2, 3, 8, 8, dtype=torch.complex64), torch.randn(4, 3,
     assert compared(libraries, GRADIENTS + code) == 24
 
 
+def test_convolutions_by_cudnn(libraries):
+    """Its graphs, the choice of an engine, and what it leaves to taeda's kernels."""
+    code = """
+def convolved(x, w, b, dims, *window):
+    x, w, b = (t.detach().requires_grad_() for t in (x, w, b))
+    y = getattr(F, f"conv{dims}d")(x, w, b, *window)
+    y.backward(y.detach().cos())
+    return (y.detach(), x.grad, w.grad, b.grad)
+def case(dtype, dims, *window, groups=1, kind=torch.contiguous_format):
+    x = torch.randn(2, 4, *[9, 7, 6][:dims]).to(dtype).to(memory_format=kind)
+    w, b = torch.randn(8, 4 // groups, *[3, 2, 2][:dims]).to(dtype), torch.randn(8).to(dtype)
+    same(lambda *t: convolved(*t, dims, *window, groups), x, w / 4, b, tol=0.1 if dtype.itemsize == 2 else 1e-4)
+
+print(torch.backends.cudnn.is_available(), torch.backends.cudnn.version())
+torch.backends.cudnn.allow_tf32 = False
+for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+    case(dtype, 2, 2, 1, 1)
+for dims in (1, 2, 3):
+    case(torch.float32, dims, 1, 2, 2, groups=2)
+case(torch.float32, 2, 2, 1, 1, kind=torch.channels_last)
+case(torch.float16, 3, 2, 1, 1, kind=torch.channels_last_3d)
+same(lambda x, w: F.conv_transpose2d(x, w, None, 2, 1, 1), torch.randn(2, 3, 5, 6), torch.randn(3, 4, 3, 3))
+case(torch.float32, 2, 1, 4, 4)  # no engine
+x, w = torch.full((1, 1, 1, 1), 1 + 2**-12, device="cuda"), torch.ones(1, 1, 1, 1, device="cuda")
+exact = [F.conv2d(x, w).item() for _ in range(2)][1]
+with torch.backends.cudnn.flags(enabled=True, allow_tf32=True):
+    print(exact == x.item(), F.conv2d(x, w).item())
+with torch.backends.cudnn.flags(enabled=False):
+    print(F.conv2d(x, w).item() == exact)
+"""
+    done = run(
+        libraries,
+        *("-c", COMPARED + GRADIENTS + code),
+        LD_LIBRARY_PATH=f"{libraries / 'cudnn'}:{libraries}",
+        TAEDA_CUDA_DEBUG_LIBRARIES="1",
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = done.stdout.splitlines()
+    assert lines == ["True 90000", *["ok"] * 11, "True 1.0", "True"]
+    reports = done.stderr.splitlines()
+    chosen = [line for line in reports if ": candidate " in line]
+    assert len(chosen) == 3 * 9 + 3, "one plan for each pass of each shape"
+    assert ["TF32" in line for line in chosen] == [False] * 29 + [True]
+    assert "candidate 3 of 3 of heuristic 1, workspace 1000" in chosen[-1]
+    assert sum("no engine" in line for line in reports) == 3
+
+
 def test_losses_and_norms_of_many_shapes(libraries):
     code = """
 for shape, dim in [((3, 1000), 1), ((300, 3), 0), ((2, 5, 40), 1)]:
