@@ -103,7 +103,7 @@ template <class T> struct ImplicitGemm {
 
 inline constexpr int kPanelDepth = 16;
 
-// A block computes M x N elements of the result, each thread 4 x Own of them.
+// A block computes M x N elements of the result, each thread rows_own x columns_own of them.
 template <class T, int M, int N>
 __global__ void multiply_patches(const __grid_constant__ ImplicitGemm<T> p) {
   using S = ConvSum<T>;

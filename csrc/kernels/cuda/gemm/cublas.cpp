@@ -132,7 +132,7 @@ ComputeType compute_type(DType d) {
   return tf32_allowed && !is_half(d) ? kComputeTf32 : kCompute32;
 }
 
-int64_t alignment(const void* p) { return taeda::cuda::alignment(p, 256); }
+constexpr int64_t kMostAlignment = 256;
 
 // What products of one plan have in common. All of it is compared, so there is no padding.
 struct Key {
@@ -158,10 +158,10 @@ Key key_of(const LtProduct& p, int device) {
           static_cast<int64_t>(p.b.trans),
           p.ldc,
           p.c_step,
-          alignment(p.a.data),
-          alignment(p.b.data),
-          alignment(p.c),
-          p.bias ? alignment(p.bias) : 0};
+          alignment(p.a.data, kMostAlignment),
+          alignment(p.b.data, kMostAlignment),
+          alignment(p.c, kMostAlignment),
+          p.bias ? alignment(p.bias, kMostAlignment) : 0};
 }
 
 struct LtPlan {
