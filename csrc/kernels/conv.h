@@ -1,5 +1,5 @@
 // Convolution over one, two or three spatial dimensions, and its two gradients, on contiguous
-// memory.
+// memory, or on channels_last.
 //
 // x is (batch, in_channels, in...), w (out_channels, in_channels / groups, kernel...), y (batch,
 // out_channels, out...). A transposed convolution is the same three kernels in other roles: its
@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "base/half.h"
 #include "kernels/kernels.h"
 
 namespace taeda {
@@ -21,18 +22,24 @@ struct ConvWindow {
 };
 struct ConvShape : ConvWindow {
   int64_t batch, groups, in_channels, out_channels;
+  bool channels_last = false;  // of x, w and y, for kernels that say so
 
   bool operator==(const ConvShape&) const = default;
 };
 
-template <class T> struct ConvKernels {  // T: float, double
+// T: float, double; on devices also Half, BFloat16, without which halves are computed as floats.
+template <class T> struct ConvKernels {
   // `bias` may be null.
   KernelFn<void(const ConvShape& s, const T* x, const T* w, const T* bias, T* y)> forward;
   KernelFn<void(const ConvShape& s, const T* gy, const T* w, T* gx)> grad_input;
   KernelFn<void(const ConvShape& s, const T* x, const T* gy, T* gw)> grad_weight;
+  bool takes_channels_last = false;
 
   static const ConvKernels cpu;
 };
+template <> inline const ConvKernels<Half> ConvKernels<Half>::cpu{};
+template <> inline const ConvKernels<BFloat16> ConvKernels<BFloat16>::cpu{};
+
 template <class T> struct IntegerConvKernels {
   KernelFn<void(const ConvShape& s, const T* x, const T* w, T* y)> forward;
   KernelFn<void(const ConvShape& s, const T* gy, const T* w, T* gx)> grad_input;

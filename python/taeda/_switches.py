@@ -33,11 +33,15 @@ def set_float32_matmul_precision(precision: str) -> None:
 
     Args:
         precision: ``"highest"``, ``"high"`` or ``"medium"``; the lower ones allow a GPU to round
-            more. Anything else is warned of and changes nothing.
+            operands to TF32, as ``backends.cuda.matmul.allow_tf32`` does. Anything else is warned
+            of and changes nothing.
     """
     global _precision
     if precision in ("highest", "high", "medium"):
+        from taeda.cuda import _library  # not loaded with taeda
+
         _precision = precision
+        _library.set_switch("allow_tf32", precision != "highest")
     else:
         warnings.warn(
             f"set_float32_matmul_precision: {precision!r} is not one of 'highest', 'high' or "

@@ -175,6 +175,83 @@ gradients(lambda x: F.adaptive_max_pool2d(x, (2, 3)), (2, 3, 7, 5))
     assert compared(libraries, GRADIENTS + code) == 14
 
 
+def test_convolutions_of_many_layouts_and_dtypes(libraries):
+    code = """
+# Several tiles and panels, and sums in parts.
+gradients(lambda x, w, b: F.conv2d(x, w / 30, b, 1, 1), (2, 70, 13, 11), (66, 70, 3, 3), (66,))
+gradients(lambda x, w: F.conv2d(x, w / 9, None, 2, 3, 2, 5), (3, 20, 40, 37), (10, 4, 5, 3))
+gradients(lambda x, w: F.conv_transpose2d(x, w, None, 3, 2, 2, 5, 3), (2, 10, 7, 9), (10, 3, 4, 3))
+gradients(lambda x, w: F.conv1d(x, w, None, 4), (1, 2, 40000), (3, 2, 9))
+for kind in (torch.channels_last, torch.channels_last_3d):
+    d = 2 if kind == torch.channels_last else 3
+    conv = getattr(F, f"conv{d}d")
+    for groups in (1, 4, 12):
+        gradients(lambda x, w, b: conv(x.to(memory_format=kind), w / 9, b, 2, 1, 1, groups), (2, 12, *[6, 7, 8][:d]), (24, 12 // groups, *[3] * d), (24,))
+same(lambda x, w: torch.tensor(F.conv2d(x, w).stride()), torch.randn(2, 3, 5, 5).to(memory_format=torch.channels_last), torch.randn(4, 3, 2, 2))
+for dtype in (torch.float16, torch.bfloat16, torch.float64):
+    for kind in (torch.contiguous_format, torch.channels_last):
+        x, w, b = torch.randn(2, 6, 9, 8).to(dtype), torch.randn(9, 6, 3, 3).to(dtype), torch.randn(9).to(dtype)
+        def both(x, w, b):
+            x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+            y = F.conv2d(x.to(memory_format=kind), w, b, 1, 1)
+            assert y.dtype == dtype
+            return (y.detach(), *torch.autograd.grad(y.sum(), (x, w)))
+        same(both, x, w, b, tol=0.1 if dtype == torch.bfloat16 else 1e-2)
+for dtype in (torch.uint8, torch.int16, torch.int64):
+    same(F.conv2d, torch.randint(0, 99, (2, 9, 7, 6), dtype=dtype), torch.randint(0, 99, (5, 9, 3, 3), dtype=dtype))
+    same(F.conv_transpose2d, torch.randint(0, 99, (2, 9, 7, 6), dtype=dtype), torch.randint(0, 99, (9, 5, 3, 3), dtype=dtype))
+same(F.conv2d, torch.randn(2, 3, 8, 8, dtype=torch.complex64), torch.randn(4, 3, 3, 3, dtype=torch.complex64))
+"""
+    assert compared(libraries, GRADIENTS + code) == 24
+
+
+def test_convolutions_by_cudnn(libraries):
+    """Its graphs, the choice of an engine, and what it leaves to taeda's kernels."""
+    code = """
+def convolved(x, w, b, dims, *window):
+    x, w, b = (t.detach().requires_grad_() for t in (x, w, b))
+    y = getattr(F, f"conv{dims}d")(x, w, b, *window)
+    y.backward(y.detach().cos())
+    return (y.detach(), x.grad, w.grad, b.grad)
+def case(dtype, dims, *window, groups=1, kind=torch.contiguous_format):
+    x = torch.randn(2, 4, *[9, 7, 6][:dims]).to(dtype).to(memory_format=kind)
+    w, b = torch.randn(8, 4 // groups, *[3, 2, 2][:dims]).to(dtype), torch.randn(8).to(dtype)
+    same(lambda *t: convolved(*t, dims, *window, groups), x, w / 4, b, tol=0.1 if dtype.itemsize == 2 else 1e-4)
+
+print(torch.backends.cudnn.is_available(), torch.backends.cudnn.version())
+torch.backends.cudnn.allow_tf32 = False
+for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+    case(dtype, 2, 2, 1, 1)
+for dims in (1, 2, 3):
+    case(torch.float32, dims, 1, 2, 2, groups=2)
+case(torch.float32, 2, 2, 1, 1, kind=torch.channels_last)
+case(torch.float16, 3, 2, 1, 1, kind=torch.channels_last_3d)
+same(lambda x, w: F.conv_transpose2d(x, w, None, 2, 1, 1), torch.randn(2, 3, 5, 6), torch.randn(3, 4, 3, 3))
+case(torch.float32, 2, 1, 4, 4)  # no engine
+x, w = torch.full((1, 1, 1, 1), 1 + 2**-12, device="cuda"), torch.ones(1, 1, 1, 1, device="cuda")
+exact = [F.conv2d(x, w).item() for _ in range(2)][1]
+with torch.backends.cudnn.flags(enabled=True, allow_tf32=True):
+    print(exact == x.item(), F.conv2d(x, w).item())
+with torch.backends.cudnn.flags(enabled=False):
+    print(F.conv2d(x, w).item() == exact)
+"""
+    done = run(
+        libraries,
+        *("-c", COMPARED + GRADIENTS + code),
+        LD_LIBRARY_PATH=f"{libraries / 'cudnn'}:{libraries}",
+        TAEDA_CUDA_DEBUG_LIBRARIES="1",
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = done.stdout.splitlines()
+    assert lines == ["True 90000", *["ok"] * 11, "True 1.0", "True"]
+    reports = done.stderr.splitlines()
+    chosen = [line for line in reports if ": candidate " in line]
+    assert len(chosen) == 3 * 9 + 3, "one plan for each pass of each shape"
+    assert ["TF32" in line for line in chosen] == [False] * 29 + [True]
+    assert "candidate 3 of 3 of heuristic 1, workspace 1000" in chosen[-1]
+    assert sum("no engine" in line for line in reports) == 3
+
+
 def test_losses_and_norms_of_many_shapes(libraries):
     code = """
 for shape, dim in [((3, 1000), 1), ((300, 3), 0), ((2, 5, 40), 1)]:

@@ -52,7 +52,7 @@ from taeda.cuda import *
 print([n for n in ("memory_cached", "get_rng_state", "make_graphed_callables", "temperature") if hasattr(cuda, n)])
 print(is_tf32_supported(), set(cuda.__all__) <= set(vars(cuda)))
 """
-    assert printed(libraries, code) == ["[]", "False True"]
+    assert printed(libraries, code) == ["[]", "True True"]
 
 
 def test_memory_is_kept_and_used_again(libraries):

@@ -258,9 +258,14 @@ def test_backends():
     with backends.cudnn.flags(deterministic=True):
         assert backends.cudnn.deterministic and not backends.cudnn.enabled
     assert backends.cudnn.enabled and not backends.cudnn.deterministic
+    with pytest.raises(RuntimeError, match="must be a bool"):
+        backends.cudnn.allow_tf32 = 1
+    assert backends.cudnn.allow_tf32 is True
     backends.cuda.matmul.allow_tf32 = True
     assert backends.cuda.matmul.allow_tf32
+    assert taeda.get_float32_matmul_precision() == "high"
     backends.cuda.matmul.allow_tf32 = False
+    assert taeda.get_float32_matmul_precision() == "highest"
     with pytest.raises(AttributeError):
         backends.cuda.matmul.allow_everything = True
     with pytest.raises(TypeError):

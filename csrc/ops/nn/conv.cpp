@@ -43,8 +43,9 @@ struct Window {
   int64_t groups;
 };
 
-ConvShape make_shape(DimsRef x, DimsRef w, DimsRef y, const Window& p) {
+ConvShape make_shape(DimsRef x, DimsRef w, DimsRef y, const Window& p, bool channels_last) {
   ConvShape s;
+  s.channels_last = channels_last;
   s.batch = x[0];
   s.groups = p.groups;
   s.in_channels = x[1];
@@ -111,6 +112,53 @@ template <class F> void visit_integers(DType d, F&& f) {
   });
 }
 
+// Halves too, which some devices' kernels take.
+template <class F> void visit_computed(DType d, F&& f) {
+  switch (d) {
+    case DType::Float16: return f(Tag<Half>{});
+    case DType::BFloat16: return f(Tag<BFloat16>{});
+    default: return visit_floating(d, "convolution", std::forward<F>(f));
+  }
+}
+
+// How a convolution of two operands is computed.
+struct Way {
+  DType dtype;
+  bool channels_last;
+};
+Way way_for(const Tensor& a, const Tensor& b) {
+  const DType d = a.dtype();
+  const Device device = a.device();
+  if (is_integer(a) || is_complex(d)) return {d, false};
+  Way way{compute_dtype(d, "convolution"), false};
+  if (device.type == DeviceType::CPU) return way;
+  visit_computed(d, [&](auto tag) {
+    using K = ConvKernels<typename decltype(tag)::type>;
+    if (!has_kernels<K>(device) || !kernels<K>(device).forward) return;
+    const auto is_channels_last = [](const Tensor& t) {
+      return t.memory_format() != MemoryFormat::Contiguous;
+    };
+    way = {d,
+           kernels<K>(device).takes_channels_last && (is_channels_last(a) || is_channels_last(b))};
+  });
+  return way;
+}
+
+Tensor empty_result(DimsRef sizes, const Way& way, Device device) {
+  if (!way.channels_last) return empty(sizes, {way.dtype, device});
+  return empty_strided(sizes, channels_last_strides(sizes), {way.dtype, device});
+}
+
+// An operand as the kernels take it, without autograd.
+Tensor operand(const Tensor& t, const Way& way) {
+  if (!way.channels_last) return prepared(t, way.dtype);
+  if (t.is_contiguous(t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d))
+    return t;
+  Tensor r = empty_result(t.sizes(), way, t.device());
+  copy_into(r, t);
+  return r;
+}
+
 // The real (0) or imaginary (1) part of a complex tensor, as a view that is not recorded.
 Tensor part(const Tensor& z, int which) {
   Dims strides(z.strides());
@@ -155,25 +203,25 @@ Tensor forward(const Tensor& x_in, const Tensor& w_in, const Tensor& bias_in, co
     add_bias(y, bias_in);
     return y;
   }
-  DType compute = is_integer(x_in) || is_complex(x_in.dtype())
-                      ? x_in.dtype()
-                      : compute_dtype(x_in.dtype(), "convolution");
+  const Way way = way_for(x_in, w_in);
   Dims out{x_in.size(0), w_in.size(0)};
   for (size_t d = 0; d < stride.size(); ++d) {
     out.push_back(
         output_size(x_in.sizes()[d + 2], w_in.sizes()[d + 2], d, stride, padding, dilation));
   }
   const bool nothing = w_in.numel() == 0;  // no terms to add up
-  Tensor y = nothing ? zeros(out, {compute, x_in.device()}) : empty(out, {compute, x_in.device()});
+  Tensor y =
+      nothing ? zeros(out, {way.dtype, x_in.device()}) : empty_result(out, way, x_in.device());
   if (y.is_meta() || y.numel() == 0) return finished(y, x_in.dtype());
   if (nothing) {
-    add_bias(y, prepared(bias_in, compute));
+    add_bias(y, prepared(bias_in, way.dtype));
     return finished(y, x_in.dtype());
   }
-  Tensor x = prepared(x_in, compute), w = prepared(w_in, compute), b = prepared(bias_in, compute);
-  auto s = make_shape(x.sizes(), w.sizes(), out, {stride, padding, dilation, groups});
+  Tensor x = operand(x_in, way), w = operand(w_in, way), b = prepared(bias_in, way.dtype);
+  auto s =
+      make_shape(x.sizes(), w.sizes(), out, {stride, padding, dilation, groups}, way.channels_last);
   if (is_integer(x_in)) {
-    visit_integers(compute, [&](auto tag) {
+    visit_integers(way.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernels<IntegerConvKernels<T>>(x.device())
           .forward(s, x.data_as<T>(), w.data_as<T>(), y.data_as<T>());
@@ -181,7 +229,7 @@ Tensor forward(const Tensor& x_in, const Tensor& w_in, const Tensor& bias_in, co
     add_bias(y, bias_in);
     return y;
   }
-  visit_floating(compute, "convolution", [&](auto tag) {
+  visit_computed(way.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     kernels<ConvKernels<T>>(x.device())
         .forward(s, x.data_as<T>(), w.data_as<T>(), memory<T>(b), y.data_as<T>());
@@ -201,25 +249,25 @@ Tensor input_gradient(const Tensor& grad, const Tensor& w_in, const Dims& in, co
       return input_gradient(g, w, in, stride, padding, dilation, groups);
     });
   }
-  const bool kept_dtype = is_integer(grad) || is_complex(grad.dtype());
-  DType compute = kept_dtype ? grad.dtype() : compute_dtype(grad.dtype(), "convolution");
+  const Way way = way_for(grad, w_in);
   Dims sizes{grad.size(0), checked_mul(w_in.size(1), groups)};
   for (int64_t v : in) sizes.push_back(v);
   const bool nothing = grad.numel() == 0 || w_in.numel() == 0;
   Tensor gx =
-      nothing ? zeros(sizes, {compute, grad.device()}) : empty(sizes, {compute, grad.device()});
+      nothing ? zeros(sizes, {way.dtype, grad.device()}) : empty_result(sizes, way, grad.device());
   if (gx.is_meta() || gx.numel() == 0 || nothing) return finished(gx, grad.dtype());
-  Tensor g = prepared(grad, compute), w = prepared(w_in, compute);
-  auto s = make_shape(sizes, w.sizes(), g.sizes(), {stride, padding, dilation, groups});
+  Tensor g = operand(grad, way), w = operand(w_in, way);
+  auto s = make_shape(sizes, w.sizes(), g.sizes(), {stride, padding, dilation, groups},
+                      way.channels_last);
   if (is_integer(grad)) {
-    visit_integers(compute, [&](auto tag) {
+    visit_integers(way.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernels<IntegerConvKernels<T>>(g.device())
           .grad_input(s, g.data_as<T>(), w.data_as<T>(), gx.data_as<T>());
     });
     return gx;
   }
-  visit_floating(compute, "convolution", [&](auto tag) {
+  visit_computed(way.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     kernels<ConvKernels<T>>(g.device())
         .grad_input(s, g.data_as<T>(), w.data_as<T>(), gx.data_as<T>());
@@ -241,17 +289,17 @@ Tensor weight_gradient(const Tensor& x_in, const Tensor& grad, const Dims& kerne
       return weight_gradient(x, g, kernel_size, stride, padding, dilation, groups);
     });
   }
-  DType compute =
-      is_complex(grad.dtype()) ? grad.dtype() : compute_dtype(grad.dtype(), "convolution");
+  const Way way = way_for(x_in, grad);
   Dims sizes{grad.size(1), x_in.size(1) / groups};
   for (int64_t v : kernel_size) sizes.push_back(v);
   bool nothing = grad.numel() == 0 || x_in.numel() == 0;
   Tensor gw =
-      nothing ? zeros(sizes, {compute, grad.device()}) : empty(sizes, {compute, grad.device()});
+      nothing ? zeros(sizes, {way.dtype, grad.device()}) : empty_result(sizes, way, grad.device());
   if (gw.is_meta() || gw.numel() == 0 || nothing) return finished(gw, grad.dtype());
-  Tensor x = prepared(x_in, compute), g = prepared(grad, compute);
-  auto s = make_shape(x.sizes(), sizes, g.sizes(), {stride, padding, dilation, groups});
-  visit_floating(compute, "convolution", [&](auto tag) {
+  Tensor x = operand(x_in, way), g = operand(grad, way);
+  auto s = make_shape(x.sizes(), sizes, g.sizes(), {stride, padding, dilation, groups},
+                      way.channels_last);
+  visit_computed(way.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     kernels<ConvKernels<T>>(g.device())
         .grad_weight(s, x.data_as<T>(), g.data_as<T>(), gw.data_as<T>());

@@ -1,8 +1,7 @@
 """Properties of backends, and the switches that PyTorch's scripts set.
 
-Queries answer what is so: matrix products come from OpenBLAS, everything else from taeda's own
-kernels, and there is no CUDA. Switches of libraries that are not there keep what they are set to,
-and choose nothing.
+Queries answer what is so: on the CPU, matrix products come from OpenBLAS and everything else from
+taeda's own kernels. Switches that have nothing to choose keep what they are set to.
 
 >>> import taeda
 >>> taeda.backends.cudnn.is_available(), taeda.backends.mkl.is_available()

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from taeda import _switches
+
 __all__ = [
     "SDPAParams",
     "allow_fp16_bf16_reduction_math_sdp",
@@ -101,7 +103,6 @@ def is_built() -> bool:
 class _Matmul:
     """How exact matrix products on a GPU must be; those on the CPU are exact whatever is set."""
 
-    allow_tf32 = False
     allow_fp16_reduced_precision_reduction = True
     allow_bf16_reduced_precision_reduction = True
 
@@ -111,6 +112,18 @@ class _Matmul:
         if not isinstance(value, bool):
             raise TypeError(f"backends.cuda.matmul.{name} must be a bool, got {value!r}")
         super().__setattr__(name, value)
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether operands of float32 may be rounded to TF32.
+
+        The same switch as ``set_float32_matmul_precision``: ``"highest"`` is False.
+        """
+        return _switches.get_float32_matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, allowed: bool) -> None:
+        _switches.set_float32_matmul_precision("high" if allowed else "highest")
 
 
 matmul = _Matmul()

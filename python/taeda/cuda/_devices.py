@@ -23,6 +23,7 @@ __all__ = [
     "init",
     "is_available",
     "is_bf16_supported",
+    "is_tf32_supported",
     "is_initialized",
     "manual_seed",
     "manual_seed_all",
@@ -73,6 +74,11 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     if not isinstance(including_emulation, bool):
         raise TypeError("cuda.is_bf16_supported: including_emulation must be a bool")
     return is_available()
+
+
+def is_tf32_supported() -> bool:
+    """Whether the current device computes in TF32: those of capability 8.0 and newer do."""
+    return get_device_capability()[0] >= 8
 
 
 def current_device() -> int:

@@ -13,7 +13,11 @@ from pathlib import Path
 
 from taeda import _C
 
-__all__ = ["load", "path"]
+__all__ = ["load", "path", "set_switch"]
+
+_LIBRARIES = ("cu13", "lib"), ("cudnn", "lib")
+_loaded: ctypes.CDLL | None = None
+_switches: dict[str, bool] = {}  # what the library is told of, by the function that tells it
 
 
 @functools.cache
@@ -34,16 +38,27 @@ def path() -> str | None:
 @functools.cache
 def load() -> bool:
     """Load the library if there is one: whether there is."""
+    global _loaded
     library = path()
     if library is None:
         return False
     _C._load_cuda(library)
-    ctypes.CDLL(library).taeda_cuda_library_folders(":".join(_folders()).encode())
+    _loaded = ctypes.CDLL(library)
+    _loaded.taeda_cuda_library_folders(":".join(_folders()).encode())
+    for name, on in _switches.items():
+        set_switch(name, on)
     return True
 
 
+def set_switch(name: str, on: bool) -> None:
+    """Call ``taeda_cuda_<name>``, now or as soon as the library is loaded."""
+    _switches[name] = on
+    if _loaded is not None:
+        getattr(_loaded, f"taeda_cuda_{name}")(on)
+
+
 def _folders() -> list[str]:
-    """Where NVIDIA's packages (nvidia-cublas and others) have their libraries."""
+    """Where NVIDIA's packages (nvidia-cublas, nvidia-cudnn-cu13) have their libraries."""
     spec = importlib.util.find_spec("nvidia")  # a namespace package
     places = spec.submodule_search_locations if spec else None
-    return [str(Path(place, "cu13", "lib")) for place in places or ()]
+    return [str(Path(place, *lib)) for place in places or () for lib in _LIBRARIES]

@@ -11,13 +11,12 @@ if TYPE_CHECKING:
 
 __all__ = ["members", "missing"]
 
-# Answers for no device that are right for these devices too: no memory is pinned, no product is
-# rounded to TF32, and no other process has memory of this one.
+# Answers for no device that are right for these devices too: no memory is pinned, and no other
+# process has memory of this one.
 _STILL_RIGHT = {
     "host_memory_stats",
     "host_memory_stats_as_nested_dict",
     "ipc_collect",
-    "is_tf32_supported",
 }
 
 

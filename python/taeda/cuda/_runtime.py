@@ -9,7 +9,7 @@ from typing import Any
 from taeda._errors import OutOfMemoryError
 from taeda.cuda import _library
 
-__all__ = ["Properties", "call", "count", "index_of", "why_not"]
+__all__ = ["Properties", "call", "count", "cudnn_version", "index_of", "why_not"]
 
 _ERRORS: dict[int, type[Exception]] = {1: RuntimeError, 2: IndexError, 3: OutOfMemoryError}
 
@@ -52,6 +52,7 @@ def _handle() -> ctypes.CDLL:
     found = ctypes.CDLL(path)
     found.taeda_cuda_error.restype = ctypes.c_char_p
     found.taeda_cuda_why_not.restype = ctypes.c_size_t
+    found.taeda_cuda_cudnn_version.restype = ctypes.c_size_t
     return found
 
 
@@ -65,6 +66,11 @@ def why_not() -> str:
 def count() -> int:
     """How many devices there are."""
     return int(_handle().taeda_cuda_device_count())
+
+
+def cudnn_version() -> int:
+    """The version of cuDNN, such as 91002; 0 where it is not installed."""
+    return int(_handle().taeda_cuda_cudnn_version())
 
 
 def call(name: str, *args: Any) -> None:

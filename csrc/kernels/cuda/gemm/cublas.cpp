@@ -3,16 +3,14 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <bit>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <unordered_map>
 
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/libraries.h"
+#include "kernels/cuda/runtime/plans.h"
 
 namespace taeda::cuda {
 namespace {
@@ -134,11 +132,7 @@ ComputeType compute_type(DType d) {
   return tf32_allowed && !is_half(d) ? kComputeTf32 : kCompute32;
 }
 
-// The largest power of two that divides an address, at most 256.
-uint32_t alignment(const void* p) {
-  const auto address = reinterpret_cast<uintptr_t>(p);
-  return address == 0 ? 256 : 1u << std::min(std::countr_zero(address), 8);
-}
+constexpr int64_t kMostAlignment = 256;
 
 // What products of one plan have in common. All of it is compared, so there is no padding.
 struct Key {
@@ -146,14 +140,6 @@ struct Key {
       b_trans, ldc, c_step, a_aligned, b_aligned, c_aligned, bias_aligned;
 
   bool operator==(const Key&) const = default;
-};
-struct KeyHash {
-  size_t operator()(const Key& key) const {
-    const auto words = std::bit_cast<std::array<uint64_t, sizeof(Key) / 8>>(key);
-    uint64_t hash = 0;
-    for (const uint64_t word : words) hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-    return hash ^ hash >> 32;
-  }
 };
 Key key_of(const LtProduct& p, int device) {
   return {device,
@@ -172,10 +158,10 @@ Key key_of(const LtProduct& p, int device) {
           static_cast<int64_t>(p.b.trans),
           p.ldc,
           p.c_step,
-          alignment(p.a.data),
-          alignment(p.b.data),
-          alignment(p.c),
-          p.bias ? alignment(p.bias) : 0};
+          alignment(p.a.data, kMostAlignment),
+          alignment(p.b.data, kMostAlignment),
+          alignment(p.c, kMostAlignment),
+          p.bias ? alignment(p.bias, kMostAlignment) : 0};
 }
 
 struct LtPlan {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "kernels/cuda/conv/cudnn.h"
 #include "kernels/cuda/gemm/cublas.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/libraries.h"
@@ -58,6 +59,9 @@ size_t taeda_cuda_why_not(char* text, size_t room) {
 // ---- libraries ----
 void taeda_cuda_library_folders(const char* folders) { set_library_folders(folders); }
 void taeda_cuda_allow_tf32(int allowed) { allow_tf32(allowed); }
+void taeda_cuda_allow_conv_tf32(int allowed) { allow_conv_tf32(allowed); }
+void taeda_cuda_use_cudnn(int used) { use_cudnn(used); }
+size_t taeda_cuda_cudnn_version() { return cudnn_version(); }  // 0 where it is not installed
 
 // ---- devices ----
 int taeda_cuda_device_count() { return device_count(); }
