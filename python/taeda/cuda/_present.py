@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from taeda.cuda import _devices, _streams
+from taeda.cuda import _devices, _random, _streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,9 @@ _STILL_RIGHT = {
 def members() -> dict[str, Any]:
     """The functions and classes by name."""
     return {
-        name: getattr(module, name) for module in (_devices, _streams) for name in module.__all__
+        name: getattr(module, name)
+        for module in (_devices, _random, _streams)
+        for name in module.__all__
     }
 
 

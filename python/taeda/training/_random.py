@@ -31,9 +31,10 @@ def _generators(loader: Any) -> Iterator[Generator]:
 
 
 def streams(loader: Any) -> dict[str, Any]:
-    """The states of the default stream, Python's, NumPy's where it is loaded, and a loader's."""
+    """The states of the default streams, Python's, NumPy's where it is loaded, and a loader's."""
     state: dict[str, Any] = {
         "default": taeda.get_rng_state(),
+        "cuda": taeda.cuda.get_rng_state_all(),
         "loader": None if loader is None else [g.get_state() for g in _generators(loader)],
     }
     version, numbers, following = random.getstate()
@@ -61,6 +62,9 @@ def load_streams(state: dict[str, Any], loader: Any) -> None:
             f"of its own, this one has {len(generators)}: resuming takes a loader made as before"
         )
     taeda.set_rng_state(state["default"])
+    of_devices = zip(taeda.cuda.default_generators, state.get("cuda", []), strict=False)
+    for generator, saved in of_devices:  # of those that there were and are
+        generator.set_state(saved)
     for generator, saved in zip(generators, saved_states, strict=True):
         generator.set_state(saved)
     version, numbers, following = state["python"]
