@@ -165,6 +165,17 @@ PyObject* seed_all(PyObject*, PyObject* seed) {
   });
 }
 
+PyObject* made_for_devices(PyObject*, PyObject*) {
+  return guarded([] {
+    PyRef list = take(PyList_New(0));
+    for (const Generator& g : device_generators()) {
+      const PyRef object(generator_object(g));
+      if (PyList_Append(list.get(), object.get()) < 0) throw PythonError();
+    }
+    return list.release();
+  });
+}
+
 PyObject* generator_of_device(PyObject*, PyObject* index) {
   return guarded([&]() -> PyObject* {
     const long i = PyLong_AsLong(index);
@@ -215,6 +226,8 @@ void init_generator(PyObject* module) {
   static PyMethodDef functions[] = {
       {"_seed_default_generators", seed_all, METH_O,
        "Seeds the default streams: the cpu's, and those of all cuda devices."},
+      {"_cuda_generators", made_for_devices, METH_NOARGS,
+       "The default streams of cuda devices that have been asked for."},
       {"_cuda_generator", generator_of_device, METH_O,
        "The default stream of the cuda device with this index."},
       {nullptr, nullptr, 0, nullptr}};

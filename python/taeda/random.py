@@ -57,16 +57,21 @@ def set_rng_state(new_state: Any) -> None:
     default_generator.set_state(new_state)
 
 
-def rng_states() -> list[_C.Tensor]:
-    """The states of all default streams: the CPU's, then those of CUDA devices."""
-    return [g.get_state() for g in (default_generator, *taeda.cuda.default_generators)]
+def rng_states() -> dict[str, _C.Tensor]:
+    """The states of the default streams by device, as far as they have been drawn from."""
+    return {str(g.device): g.get_state() for g in (default_generator, *_C._cuda_generators())}
 
 
-def set_rng_states(before: list[_C.Tensor]) -> None:
-    """Put the states back that `rng_states` gave, of devices that there were and are."""
-    generators = (default_generator, *taeda.cuda.default_generators)
-    for generator, state in zip(generators, before, strict=False):
-        generator.set_state(state)
+def set_rng_states(before: dict[str, _C.Tensor]) -> None:
+    """Put states back that `rng_states` gave, of devices that there are."""
+    set_rng_state(before["cpu"])
+    for name in before.keys() - {"cpu"}:
+        index = taeda.device(name).index or 0
+        if index < taeda.cuda.device_count():
+            _C._cuda_generator(index).set_state(before[name])
+    for generator in _C._cuda_generators():
+        if str(generator.device) not in before:  # made since then
+            generator.manual_seed(initial_seed())
 
 
 @contextlib.contextmanager

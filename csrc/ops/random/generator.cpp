@@ -42,13 +42,19 @@ Generator& default_generator(Device device) {
   return g;
 }
 
-void seed_default_generators(uint64_t seed) {
-  reseed(*default_generator().impl, seed);
+std::vector<Generator> device_generators() {
   DeviceStreams& streams = device_streams();
   const std::lock_guard lock(streams.mutex);
-  for (Generator& g : streams.all) {
-    if (g.impl) reseed(*g.impl, seed);
+  std::vector<Generator> made;
+  for (const Generator& g : streams.all) {
+    if (g.impl) made.push_back(g);
   }
+  return made;
+}
+
+void seed_default_generators(uint64_t seed) {
+  reseed(*default_generator().impl, seed);
+  for (const Generator& g : device_generators()) reseed(*g.impl, seed);
 }
 
 GeneratorImpl& resolve(const std::optional<Generator>& g, Device device) {

@@ -20,7 +20,9 @@ Generator make_generator(Device device = {});
 // The process-wide streams: the CPU's, and that of each CUDA device. Those of devices begin with
 // the CPU's seed, and other devices draw from the CPU's.
 Generator& default_generator(Device device = {});
-// Seeds all of them.
+// Those of devices that have been asked for.
+std::vector<Generator> device_generators();
+// Seeds all streams.
 void seed_default_generators(uint64_t seed);
 
 // The given generator, or the default one, for numbers that are drawn on a device. RuntimeError for

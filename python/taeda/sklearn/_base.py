@@ -92,7 +92,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators."""
 
     _default_loss: type[Module]
-    _stream_state: list[Tensor]  # of the random stream, where the estimator has its own
+    _stream_state: dict[str, Tensor]  # of the random streams, where the estimator has its own
 
     def __init__(
         self,
