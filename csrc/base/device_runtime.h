@@ -40,6 +40,12 @@ extern std::atomic<bool> devices_registered;
 // Null where the build has no such device.
 const DeviceRuntime* device_runtime(DeviceType type);
 
+// Kernels that are called next are for this device.
+inline void use_device(Device device) {
+  const DeviceRuntime* runtime = device_runtime(device.type);
+  if (runtime && runtime->use) runtime->use(device.index);
+}
+
 // Copies bytes between the memory of two devices, through the host where they are of two types.
 void copy_memory(void* to, Device to_device, const void* from, Device from_device, size_t nbytes);
 

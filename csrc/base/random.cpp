@@ -93,6 +93,7 @@ static_assert(sizeof(SavedState) == Engine::kStateBytes);
 
 void Engine::seed(uint64_t seed) {
   seed_ = seed;
+  offset_ = 0;
   words_[0] = static_cast<uint32_t>(seed);
   for (uint32_t i = 1; i < kWords; ++i) {
     const uint32_t previous = words_[i - 1];

@@ -1,5 +1,6 @@
-// The CPU random engine: mt19937, with the seeding and the saved-state layout that PyTorch's
-// default generator has.
+// The random engine: mt19937 for the CPU, with the seeding and the saved-state layout that
+// PyTorch's default generator has; and for devices that compute their numbers from a seed and a
+// place, these.
 #pragma once
 
 #include <array>
@@ -46,6 +47,13 @@ class Engine {
     return y ^ (y >> 18);
   }
 
+  // The place in the stream that a device computes from initial_seed(), in 32-bit numbers. The
+  // CPU's draws leave it as it is. Taking numbers takes whole groups of four; the old place is
+  // returned.
+  uint64_t offset() const { return offset_; }
+  void set_offset(uint64_t offset) { offset_ = offset; }
+  uint64_t take(uint64_t count) { return std::exchange(offset_, offset_ + (count + 3) / 4 * 4); }
+
   // A double in [0, 1) with 53 random bits, from two draws.
   double uniform() { return static_cast<double>(random64() & ((1ULL << 53) - 1)) * 0x1p-53; }
 
@@ -67,6 +75,7 @@ class Engine {
   void refill();
 
   uint64_t seed_ = kDefaultSeed;
+  uint64_t offset_ = 0;
   std::array<uint32_t, kWords> words_{};
   int position_ = kFresh;
   std::optional<double> next_normal_;

@@ -6,6 +6,13 @@
 #include <cstdint>
 #include <limits>
 
+// What devices compute too.
+#ifdef __CUDACC__
+#define TAEDA_ANYWHERE __host__ __device__
+#else
+#define TAEDA_ANYWHERE
+#endif
+
 namespace taeda {
 
 // Marsaglia, Tsang: A simple method for generating gamma variables, ACM TOMS 2000. The shape's own
@@ -98,7 +105,7 @@ template <class Engine> int64_t poisson_by_products(Engine& engine, double rate)
 
 // Transformed rejection with squeeze, PTRS (Hoermann, The transformed rejection method for
 // generating Poisson random variables, 1993).
-template <class Engine> int64_t poisson_by_rejection(Engine& engine, double rate) {
+template <class Engine> TAEDA_ANYWHERE int64_t poisson_by_rejection(Engine& engine, double rate) {
   const double slope = std::sqrt(rate);
   const double log_rate = std::log(rate);
   const double b = 0.931 + 2.53 * slope;

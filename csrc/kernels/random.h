@@ -1,8 +1,8 @@
 // Fills of contiguous memory with random numbers, drawn in memory order from one Engine, which is
 // host memory.
 //
-// For one seed the CPU gives the numbers that PyTorch's CPU generator gives, bit for bit;
-// docs/random-streams.md has the rules.
+// For one seed the CPU gives the numbers that PyTorch's CPU generator gives, bit for bit, and CUDA
+// those of PyTorch's CUDA generator; docs/random-streams.md has the rules.
 #pragma once
 
 #include <optional>
@@ -52,17 +52,23 @@ template <class T> struct SampleKernels {  // T: float, double
   KernelFn<void(Engine& engine, int64_t* out, const T* weights, int64_t rows, int64_t categories,
                 int64_t samples)>
       multinomial;
-  // Dropout: y = x * (keep ? scale : 0).
-  KernelFn<void(int64_t n, const T* x, const bool* keep, double scale, T* y)> scale_kept;
 
   static const SampleKernels cpu;
 };
 
-struct DrawKernels {
+// T: float, double, Half, BFloat16. Where one of them is null, the op draws a mask by
+// RandomKernels, and scales in float.
+template <class T> struct DropoutKernels {
   // keep: ones with probability p; y = x * (keep ? scale : 0), while they are drawn.
-  KernelFn<void(Engine& engine, int64_t n, double p, const float* x, double scale, bool* keep,
-                float* y)>
+  KernelFn<void(Engine& engine, int64_t n, double p, const T* x, double scale, bool* keep, T* y)>
       dropout;
+  // y = x * (keep ? scale : 0).
+  KernelFn<void(int64_t n, const T* x, const bool* keep, double scale, T* y)> scale_kept;
+
+  static const DropoutKernels cpu;
+};
+
+struct DrawKernels {
   // A random order of 0 .. n-1.
   KernelFn<void(Engine& engine, int64_t* out, int64_t n)> permutation;
 

@@ -1,4 +1,7 @@
 // taeda.Generator: a random number stream with its own state.
+#include <array>
+#include <cstring>
+
 #include "base/random.h"
 #include "python/objects.h"
 #include "python/tensor_type.h"
@@ -34,9 +37,11 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       fail<TypeError>("Generator(): argument 'device' must be taeda.device, not ",
                       type_name(device));
     }
-    check(d.type == DeviceType::CPU, "Generator(): generators live on the cpu, got device '",
-          to_string(d), "'");
-    return make(type, make_generator());
+    check(d.type == DeviceType::CPU || d.type == DeviceType::CUDA,
+          "Generator(): generators live on the cpu and on cuda devices, got device '", to_string(d),
+          "'");
+    require_available(d);
+    return make(type, make_generator(d));
   });
 }
 
@@ -84,13 +89,35 @@ PyObject* initial_seed(PyObject* o, PyObject*) {
   return PyLong_FromUnsignedLongLong(impl_of(o).engine.initial_seed());
 }
 
+// The state of a device's stream: seed and offset.
+using DeviceState = std::array<uint64_t, 2>;
+
+int64_t state_bytes(const GeneratorImpl& g) {
+  return static_cast<int64_t>(g.device.type == DeviceType::CPU ? Engine::kStateBytes
+                                                               : sizeof(DeviceState));
+}
+
 PyObject* get_state(PyObject* o, PyObject*) {
   return guarded([&] {
-    Tensor state = empty(Dims{static_cast<int64_t>(Engine::kStateBytes)}, {DType::UInt8, {}});
-    std::lock_guard lock(impl_of(o).mutex);
-    impl_of(o).engine.get_state(state.data_as<uint8_t>());
+    GeneratorImpl& g = impl_of(o);
+    Tensor state = empty(Dims{state_bytes(g)}, {DType::UInt8, {}});
+    std::lock_guard lock(g.mutex);
+    if (g.device.type == DeviceType::CPU) {
+      g.engine.get_state(state.data_as<uint8_t>());
+    } else {
+      const DeviceState s{g.engine.initial_seed(), g.engine.offset()};
+      std::memcpy(state.data_as<uint8_t>(), &s, sizeof s);
+    }
     return wrap(state);
   });
+}
+
+void set_device_state(Engine& engine, const uint8_t* bytes) {
+  DeviceState s;
+  std::memcpy(&s, bytes, sizeof s);
+  check(s[1] % 4 == 0, "offset must be a multiple of 4, got ", s[1]);
+  engine.seed(s[0]);
+  engine.set_offset(s[1]);
 }
 
 void set_engine_state(GeneratorImpl& g, PyObject* state) {
@@ -99,10 +126,10 @@ void set_engine_state(GeneratorImpl& g, PyObject* state) {
   check<TypeError>(
       t.dtype() == DType::UInt8 && t.device().type == DeviceType::CPU && t.is_contiguous(),
       "RNG state must be a taeda.ByteTensor");
-  check(t.numel() == static_cast<int64_t>(Engine::kStateBytes),
-        "Expected a generator state of size ", Engine::kStateBytes,
+  check(t.numel() == state_bytes(g), "Expected a generator state of size ", state_bytes(g),
         " but found the input RNG state size to be ", t.numel());
   std::lock_guard lock(g.mutex);
+  if (g.device.type != DeviceType::CPU) return set_device_state(g.engine, t.data_as<uint8_t>());
   check(g.engine.set_state(t.data_as<uint8_t>(), static_cast<size_t>(t.numel())),
         "Generator.set_state(): these bytes are not the state of a generator");
 }
@@ -116,7 +143,7 @@ PyObject* set_state(PyObject* o, PyObject* state) {
 
 PyObject* clone_state(PyObject* o, PyObject*) {
   return guarded([&] {
-    Generator copy = make_generator();
+    Generator copy = make_generator(impl_of(o).device);
     std::lock_guard lock(impl_of(o).mutex);
     copy.impl->engine = impl_of(o).engine;
     return make(Py_TYPE(o), std::move(copy));
@@ -125,10 +152,39 @@ PyObject* clone_state(PyObject* o, PyObject*) {
 
 PyObject* generator_reduce(PyObject* o, PyObject*) {
   PyRef state(get_state(o, nullptr));
-  return state ? Py_BuildValue("O()O", Py_TYPE(o), state.get()) : nullptr;
+  PyRef device(device_object(impl_of(o).device));
+  return state && device ? Py_BuildValue("O(O)O", Py_TYPE(o), device.get(), state.get()) : nullptr;
 }
 
-PyObject* generator_device(PyObject*, void*) { return device_object({}); }
+PyObject* generator_device(PyObject* o, void*) { return device_object(impl_of(o).device); }
+
+PyObject* seed_all(PyObject*, PyObject* seed) {
+  return guarded([&] {
+    seed_default_generators(as_seed(seed));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* made_for_devices(PyObject*, PyObject*) {
+  return guarded([] {
+    PyRef list = take(PyList_New(0));
+    for (const Generator& g : device_generators()) {
+      const PyRef object(generator_object(g));
+      if (PyList_Append(list.get(), object.get()) < 0) throw PythonError();
+    }
+    return list.release();
+  });
+}
+
+PyObject* generator_of_device(PyObject*, PyObject* index) {
+  return guarded([&]() -> PyObject* {
+    const long i = PyLong_AsLong(index);
+    if (i == -1 && PyErr_Occurred()) throw PythonError();
+    const Device device{DeviceType::CUDA, static_cast<int8_t>(i)};
+    require_available(device);
+    return generator_object(default_generator(device));
+  });
+}
 
 PyMethodDef methods[] = {
     {"manual_seed", manual_seed, METH_O,
@@ -143,7 +199,7 @@ PyMethodDef methods[] = {
     {"__setstate__", set_state, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};
 PyGetSetDef getset[] = {
-    {"device", generator_device, nullptr, "Where its numbers are made: the cpu.", nullptr},
+    {"device", generator_device, nullptr, "Where its numbers are drawn.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 }  // namespace
@@ -164,8 +220,18 @@ void init_generator(PyObject* module) {
       {Py_tp_getset, getset},
       {Py_tp_doc,
        const_cast<char*>(
-           "Generator(device='cpu')\n\nA stream of random numbers with a state of its own.")},
+           "Generator(device='cpu')\n\nA stream of random numbers with a state of its own, drawn "
+           "on the cpu or on a cuda device.")},
       {0, nullptr}};
+  static PyMethodDef functions[] = {
+      {"_seed_default_generators", seed_all, METH_O,
+       "Seeds the default streams: the cpu's, and those of all cuda devices."},
+      {"_cuda_generators", made_for_devices, METH_NOARGS,
+       "The default streams of cuda devices that have been asked for."},
+      {"_cuda_generator", generator_of_device, METH_O,
+       "The default stream of the cuda device with this index."},
+      {nullptr, nullptr, 0, nullptr}};
+  if (PyModule_AddFunctions(module, functions) < 0) throw PythonError();
   PyType_Spec spec{"taeda.Generator", sizeof(GeneratorObject), 0,
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   GeneratorType = reinterpret_cast<PyTypeObject*>(must(PyType_FromSpec(&spec)));

@@ -174,17 +174,18 @@ void add_rest() {
       JoinKernels, LinalgKernels, OptimKernels, PadKernels, RunKernels, ScatterKernels,
       SearchKernels, SelectKernels, SortKernels>();
   add_floating<AttentionKernels, ContinuousKernels, ConvKernels, CtcKernels, DistanceKernels,
-               EmbeddingKernels, FftKernels, FrexpKernels, GammaKernels, GridSampleKernels,
-               HistogramKernels, MarginKernels, NllKernels, NormKernels, PoolKernels, RandomKernels,
-               ResampleKernels, RnnKernels, SampleKernels, SoftmaxKernels>();
+               DropoutKernels, EmbeddingKernels, FftKernels, FrexpKernels, GammaKernels,
+               GridSampleKernels, HistogramKernels, MarginKernels, NllKernels, NormKernels,
+               PoolKernels, RandomKernels, ResampleKernels, RnnKernels, SampleKernels,
+               SoftmaxKernels>();
   add_linalg<EigenKernels, HermitianKernels, LeastSquaresKernels, MatrixKernels, QrKernels,
              SolveKernels, SparseKernels>();
   add_each<IntegerConvKernels, uint8_t, int8_t, int16_t, int32_t, int64_t>();
   add_each<IntegerGemmKernels, uint8_t, int8_t, int16_t, int32_t, int64_t>();
   add_each<RandomKernels, Half, BFloat16, bool, uint8_t, int8_t, int16_t, int32_t, int64_t>();
   add<GemmKernels<Half>, GemmKernels<BFloat16>>();
-  add<ContinuousKernels<Half>, ContinuousKernels<BFloat16>, PoolKernels<int64_t>,
-      SparseKernels<int64_t>>();
+  add<ContinuousKernels<Half>, ContinuousKernels<BFloat16>, DropoutKernels<Half>,
+      DropoutKernels<BFloat16>, PoolKernels<int64_t>, SparseKernels<int64_t>>();
 }
 
 // ---- the runtime ----

@@ -4,6 +4,7 @@
 // fibers. Never part of what is installed.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -70,6 +71,18 @@ inline int __syncthreads_or(int own) {
 inline void __threadfence_system() {}
 template <class T> T __shfl_xor_sync(unsigned, T own, int mask) {
   return taeda::cuda::shim::shuffle(own, taeda::cuda::shim::lane() ^ mask);
+}
+// Fast forms, which a GPU's units compute to about 2^-21.
+inline float __logf(float x) { return std::log(x); }
+inline float __expf(float x) { return std::exp(x); }
+inline float __tanf(float x) { return std::tan(x); }
+inline void __sincosf(float x, float* sine, float* cosine) {
+  *sine = std::sin(x);
+  *cosine = std::cos(x);
+}
+inline void sincospi(double x, double* sine, double* cosine) {
+  *sine = std::sin(M_PI * x);
+  *cosine = std::cos(M_PI * x);
 }
 template <class T, class U> T atomicMin(T* p, U v) {
   const T old = *p;

@@ -14,6 +14,7 @@ std::vector<DeviceTable> all_tables() {
   add_gemm_tables(all);
   add_nn_tables(all);
   add_index_tables(all);
+  add_random_tables(all);
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include "base/warn.h"
 #include "kernels/pointwise.h"
 #include "ops/core/tensor_ops.h"
+#include "ops/random/generator.h"
 
 namespace taeda {
 namespace {
@@ -29,6 +30,10 @@ class HostCall {
   explicit HostCall(const Call& c) : c_(c), args_(c.args.size()) {
     for (size_t i = 0; i < c.args.size(); ++i) args_[i] = host_value(c.args[i]);
     if (c.out.defined()) out_ = host(c.out);
+    for (size_t i = 0; i < c.args.size(); ++i) {
+      if (c.op.args[i].kind == ArgKind::Generator)
+        args_[i] = host_generator(Unpack<std::optional<Generator>>::get(c.args[i]), target_);
+    }
   }
 
   Value run() {
@@ -122,8 +127,7 @@ Device off_host_device(const Call& c) {
 Value run_on_device(Call& c, uint32_t inner) {
   const Tensor out = c.out;
   const Device device = off_host_device(c);
-  const DeviceRuntime* runtime = device_runtime(device.type);
-  if (runtime && runtime->use) runtime->use(device.index);
+  use_device(device);
   try {
     return call_inner(c, inner);
   } catch (const MissingKernel&) {
@@ -142,18 +146,29 @@ const bool layer_set = (set_layer(kDeviceLayer, run_on_device), true);
 }  // namespace
 
 Value make_on_device(Call& c) {
-  bool moves = false;
-  const auto look = [&](Device device) {
-    moves |= device_runtime(device.type) &&
-             !(c.op.traits.by_copies && has_kernels<PointwiseKernels>(device));
+  const auto make = [&c] { return c.op.factory.run(c.op.factory.fn, c); };
+  std::optional<Device> device;  // off the host
+  const auto look = [&](Device d) {
+    if (device_runtime(d.type)) device = with_index(d);
   };
   if (devices_registered) {
     if (c.out.defined() && c.out.is_off_host()) look(c.out.device());
-    for (const Value& v : c.args) {
-      if (const auto* device = std::get_if<Device>(&v)) look(*device);
+    for (size_t i = 0; i < c.args.size(); ++i) {
+      if (const auto* named = std::get_if<Device>(&c.args[i])) look(*named);
+      else if (device && c.op.args[i].kind == ArgKind::Device) c.args[i] = *device;
     }
   }
-  return moves ? HostCall(c).run() : c.op.factory.run(c.op.factory.fn, c);
+  if (!device) return make();
+  if (c.op.traits.by_copies && has_kernels<PointwiseKernels>(*device)) return make();
+  if (c.op.traits.by_draws) {
+    use_device(*device);
+    try {
+      return make();
+    } catch (const MissingKernel&) {
+      // On the CPU, as all other factories.
+    }
+  }
+  return HostCall(c).run();
 }
 
 }  // namespace taeda

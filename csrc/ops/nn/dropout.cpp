@@ -3,8 +3,8 @@
 
 #include "autograd/backward.h"
 #include "kernels/random.h"
-#include "ops/core/half.h"
-#include "ops/random/generator.h"
+#include "ops/pointwise/copy.h"
+#include "ops/random/fill.h"
 
 namespace taeda {
 namespace {
@@ -16,7 +16,7 @@ void check_p(const char* what, double p) {
 // Ones with probability 1 - p written to `mask`, which is dense; drawn in memory order.
 Tensor keep_mask(Tensor mask, double p, const std::optional<Generator>& generator) {
   if (mask.is_meta()) return mask;
-  GeneratorImpl& g = resolve(generator);
+  GeneratorImpl& g = resolve(generator, mask.device());
   std::lock_guard lock(g.mutex);
   visit_real(mask.dtype(), "dropout", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -32,22 +32,68 @@ double kept_scale(double p, DType dtype) {
   return dtype == DType::Float32 ? 1.0f / static_cast<float>(1 - p) : 1 / (1 - p);
 }
 
+// A tensor whose elements lie in memory as those of `t`, where they are a block of it; undefined
+// where they are not.
+Tensor alike(const Tensor& t) {
+  Tensor r = empty_like(t);
+  return same(r.strides(), t.strides()) ? r : Tensor();
+}
+
+// Half types are scaled in float where the device has no kernel for them.
+DType scaled_in(const Tensor& t) {
+  const auto has = [&]<class T>(T) {
+    const Device d = t.device();
+    return !t.is_meta() && has_kernels<DropoutKernels<T>>(d) &&
+           kernels<DropoutKernels<T>>(d).scale_kept;
+  };
+  const bool as_it_is = t.dtype() == DType::Float16    ? has(Half())
+                        : t.dtype() == DType::BFloat16 ? has(BFloat16())
+                                                       : false;
+  return as_it_is ? t.dtype() : compute_dtype(t.dtype(), "dropout");
+}
+
 // x where the mask is set, times `scale`, and x * 0 elsewhere.
 Tensor scaled(const Tensor& self, const Tensor& mask, double scale) {
   check(mask.dtype() == DType::Bool && same(mask.sizes(), self.sizes()) &&
             mask.is_meta() == self.is_meta(),
         "dropout: expected a bool mask of shape ", to_string(self.sizes()), ", got ", mask.dtype(),
         " of shape ", to_string(mask.sizes()));
-  DType compute = compute_dtype(self.dtype(), "dropout");
-  Tensor y = empty(self.sizes(), {compute, self.device()});
+  const DType compute = scaled_in(self);
+  const bool fit = compute == self.dtype() && same(mask.strides(), self.strides());
+  Tensor y = fit ? alike(self) : Tensor();
+  const bool as_they_are = y.defined();
+  if (!as_they_are) y = empty(self.sizes(), {compute, self.device()});
   if (y.is_meta()) return finished(y, self.dtype());
-  Tensor x = prepared(self, compute), keep = prepared(mask, DType::Bool);
-  visit_floating(compute, "dropout", [&](auto tag) {
+  const Tensor x = as_they_are ? self : prepared(self, compute);
+  const Tensor keep = as_they_are ? mask : prepared(mask, DType::Bool);
+  visit_real(compute, "dropout", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    kernels<SampleKernels<T>>(y.device())
-        .scale_kept(y.numel(), x.data_as<T>(), keep.data_as<bool>(), scale, y.data_as<T>());
+    if constexpr (floating<T>)
+      kernels<DropoutKernels<T>>(y.device())
+          .scale_kept(y.numel(), x.data_as<T>(), keep.data_as<bool>(), scale, y.data_as<T>());
   });
   return finished(y, self.dtype());
+}
+
+// The result and its mask by one kernel, in memory order. Empty where the device has none for the
+// dtype, or the elements are no block of memory.
+TensorList dropped(const Tensor& self, double p, const std::optional<Generator>& generator) {
+  return visit_real(self.dtype(), "dropout", [&](auto tag) -> TensorList {
+    using T = typename decltype(tag)::type;
+    if constexpr (floating<T>) {
+      if (!has_kernels<DropoutKernels<T>>(self.device())) return {};
+      const auto& dropout = kernels<DropoutKernels<T>>(self.device()).dropout;
+      Tensor y = dropout ? alike(self) : Tensor();
+      if (!y.defined()) return {};
+      Tensor keep = empty_strided(self.sizes(), self.strides(), {DType::Bool, self.device()});
+      GeneratorImpl& g = resolve(generator, self.device());
+      std::lock_guard lock(g.mutex);
+      dropout(g.engine, y.numel(), 1 - p, self.data_as<T>(), kept_scale(p, self.dtype()),
+              keep.data_as<bool>(), y.data_as<T>());
+      return {y, keep};
+    }
+    return {};
+  });
 }
 
 TensorList native_dropout(const Tensor& self, double p, std::optional<Generator> generator) {
@@ -56,20 +102,13 @@ TensorList native_dropout(const Tensor& self, double p, std::optional<Generator>
     fail("result type ", default_dtype(), " can't be cast to the desired output type ",
          self.dtype());
   }
-  if (p < 1 && self.dtype() == DType::Float32 && self.is_contiguous() && !self.is_meta()) {
-    Tensor y = empty(self.sizes(), self.options());
-    Tensor keep = empty(self.sizes(), {DType::Bool, self.device()});
-    GeneratorImpl& g = resolve(generator);
-    std::lock_guard lock(g.mutex);
-    kernels<DrawKernels>(y.device())
-        .dropout(g.engine, y.numel(), 1 - p, self.data_as<float>(), kept_scale(p, self.dtype()),
-                 keep.data_as<bool>(), y.data_as<float>());
-    return {y, keep};
+  if (p < 1 && !self.is_meta()) {
+    if (TensorList drawn = dropped(self, p, generator); !drawn.empty()) return drawn;
   }
-  Tensor mask = p == 1 ? zeros(self.sizes(), {DType::Bool, self.device()})
-                : self.is_contiguous()
-                    ? keep_mask(empty(self.sizes(), {DType::Bool, self.device()}), p, generator)
-                    : prepared(keep_mask(empty_like(self), p, generator), DType::Bool);
+  Tensor mask = empty_like(self, DType::Bool);
+  if (p == 1) fill_with(mask, false);
+  else if (self.is_contiguous()) keep_mask(mask, p, generator);
+  else if (!mask.is_meta()) copy_into(mask, keep_mask(empty_like(self), p, generator));
   return {scaled(self, mask, kept_scale(p, self.dtype())), mask};
 }
 

@@ -46,7 +46,7 @@ Tensor randperm(int64_t n, Gen generator, std::optional<DType> dtype,
   check(n >= 0, "n must be non-negative, got", n);
   Tensor t = empty(Dims{n}, {DType::Int64, device.value_or(Device{})});
   if (!t.is_meta()) {
-    GeneratorImpl& g = resolve(generator);
+    GeneratorImpl& g = resolve(generator, t.device());
     std::lock_guard lock(g.mutex);
     kernels<DrawKernels>(t.device()).permutation(g.engine, t.data_as<int64_t>(), n);
   }
@@ -135,7 +135,7 @@ Tensor multinomial(const Tensor& self, int64_t samples, bool replacement, Gen ge
     Tensor race = w / q;
     return samples == 1 ? op<"argmax">(race, int64_t(-1), true) : ops<"topk">(race, samples)[1];
   }
-  GeneratorImpl& g = resolve(generator);
+  GeneratorImpl& g = resolve(generator, out.device());
   std::lock_guard lock(g.mutex);
   visit_floating(wide, "multinomial", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -149,7 +149,7 @@ Tensor poisson(const Tensor& self, Gen generator) {
   DType compute = compute_dtype(self.dtype(), "poisson");
   Tensor rates = prepared(self, compute), out = empty(self.sizes(), rates.options());
   if (out.is_meta()) return finished(out, self.dtype());
-  GeneratorImpl& g = resolve(generator);
+  GeneratorImpl& g = resolve(generator, out.device());
   std::lock_guard lock(g.mutex);
   visit_floating(compute, "poisson", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -166,7 +166,7 @@ void no_gradients(Backward& b) {
   }
 }
 
-constexpr Traits kMake{.forms = kFunction | kOut};
+constexpr Traits kMake{.forms = kFunction | kOut, .by_draws = true};
 constexpr Traits kDraw{.backward = no_gradients, .forms = kFunction | kOut};
 constexpr Traits kMakeLike{.forms = kFunction, .non_differentiable = 1};
 

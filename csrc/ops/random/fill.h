@@ -2,6 +2,7 @@
 #pragma once
 
 #include "autograd/backward.h"
+#include "base/device_runtime.h"
 #include "kernels/random.h"
 #include "ops/core/half.h"
 #include "ops/random/generator.h"
@@ -9,6 +10,10 @@
 namespace taeda {
 
 using Gen = std::optional<Generator>;
+
+template <class T>
+constexpr bool floating = std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                          std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
 inline void need_floating(const char* what, const Tensor& t) {
   if (!is_floating(t.dtype())) unsupported_dtype(what, t.dtype());

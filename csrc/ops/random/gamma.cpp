@@ -16,18 +16,18 @@ void need_single_or_double(const char* what, const Tensor& t) {
     unsupported_dtype(what, t.dtype());
 }
 
-// Runs fill(tag, engine) under the generator's lock.
-template <class F> void draw(const char* what, DType dtype, const Gen& generator, F&& fill) {
-  GeneratorImpl& g = resolve(generator);
+// Runs fill(tag, engine) for `out` under the generator's lock.
+template <class F> void draw(const char* what, const Tensor& out, const Gen& generator, F&& fill) {
+  GeneratorImpl& g = resolve(generator, out.device());
   std::lock_guard lock(g.mutex);
-  visit_floating(dtype, what, [&](auto tag) { fill(tag, g.engine); });
+  visit_floating(out.dtype(), what, [&](auto tag) { fill(tag, g.engine); });
 }
 
 Tensor standard_gamma(const Tensor& self, Gen generator) {
   need_single_or_double("_standard_gamma", self);
   Tensor alpha = prepared(self, self.dtype()), out = empty(alpha.sizes(), alpha.options());
   if (out.is_meta()) return out;
-  draw("_standard_gamma", self.dtype(), generator, [&](auto tag, Engine& engine) {
+  draw("_standard_gamma", out, generator, [&](auto tag, Engine& engine) {
     using T = typename decltype(tag)::type;
     kernels<GammaKernels<T>>(out.device())
         .gamma(engine, out.data_as<T>(), alpha.data_as<T>(), out.numel());
@@ -44,7 +44,7 @@ Tensor sample_dirichlet(const Tensor& self, Gen generator) {
   check(self.dim() > 0, "_sample_dirichlet(): self must have a dimension");
   Tensor alpha = prepared(self, self.dtype()), out = empty(alpha.sizes(), alpha.options());
   if (out.is_meta() || out.numel() == 0) return out;
-  draw("_sample_dirichlet", self.dtype(), generator, [&](auto tag, Engine& engine) {
+  draw("_sample_dirichlet", out, generator, [&](auto tag, Engine& engine) {
     using T = typename decltype(tag)::type;
     const int64_t k = out.size(-1);
     kernels<GammaKernels<T>>(out.device())
@@ -111,7 +111,7 @@ Tensor binomial(const Tensor& count, const Tensor& prob, Gen generator) {
   Tensor n = prepared(expand(count, sizes), compute), p = prepared(expand(prob, sizes), compute);
   Tensor out = empty(sizes, n.options());
   if (out.is_meta()) return finished(out, count.dtype());
-  draw("binomial", compute, generator, [&](auto tag, Engine& engine) {
+  draw("binomial", out, generator, [&](auto tag, Engine& engine) {
     using T = typename decltype(tag)::type;
     kernels<GammaKernels<T>>(out.device())
         .binomial(engine, out.data_as<T>(), n.data_as<T>(), p.data_as<T>(), out.numel());

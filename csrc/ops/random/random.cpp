@@ -36,7 +36,8 @@ Tensor fill_in_place(const char* what, const Tensor& self, const Gen& generator,
   check_no_internal_overlap(self);
   Tensor to = self.is_contiguous() ? self : in_memory_order(self, self);
   Tensor target = to.is_contiguous() ? to : empty(to.sizes(), to.options());
-  GeneratorImpl& g = resolve(generator);
+  GeneratorImpl& g = resolve(generator, self.device());
+  use_device(self.device());
   {
     std::lock_guard lock(g.mutex);
     visit_real(self.dtype(), what, [&](auto tag) {
@@ -47,10 +48,6 @@ Tensor fill_in_place(const char* what, const Tensor& self, const Gen& generator,
   if (!target.is(to)) copy_into(to, target);
   return self;
 }
-
-template <class T>
-constexpr bool floating = std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                          std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
 // A complex tensor is filled as pairs of reals.
 Tensor real_pairs(const Tensor& self) {

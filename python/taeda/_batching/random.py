@@ -104,7 +104,7 @@ def _same(op: Op, level: Level, args: Sequence[Any]) -> Any:
         drawn = op.call([ops.empty_like(_first(self, level)), *args[1:]])
         front(self, level).copy_(drawn.unsqueeze(0))
         return self
-    generator = args[op.args.index("generator")] or _C.default_generator
+    generator = args[op.args.index("generator")] or _default_generator(args)
     return _from_one_state(op, level, args, generator)
 
 
@@ -112,6 +112,11 @@ def _first(x: Tensor, level: Level) -> Tensor:
     """A tensor of the sizes and dtype of one element."""
     value, hidden = separate(x, level)
     return ops.empty(x.shape, dtype=x.dtype, device=x.device) if hidden else value
+
+
+def _default_generator(args: Sequence[Any]) -> Any:
+    device = next(a.device for a in args if isinstance(a, Tensor))
+    return _C._cuda_generator(device.index or 0) if device.type == "cuda" else _C.default_generator
 
 
 def _from_one_state(op: Op, level: Level, args: Sequence[Any], generator: Any) -> Any:

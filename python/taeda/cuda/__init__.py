@@ -68,6 +68,8 @@ def __getattr__(name: str) -> Any:
         globals().update(cuda_types())
         if name in globals():
             return globals()[name]
+    if name == "default_generators":  # asking for devices loads the library
+        return importlib.import_module("taeda.cuda._random").generators()
     raise AttributeError(f"module 'taeda.cuda' has no attribute {name!r}")
 
 
@@ -139,4 +141,5 @@ if _library.path() is not None:
     globals().update(_present.members())
     for _name in _present.missing(_rest._REST):
         del globals()[_name]
+    del default_generators
     __all__ = [name for name in __all__ if name in globals()]

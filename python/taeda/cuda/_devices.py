@@ -6,7 +6,6 @@ import ctypes
 import json
 from typing import Any
 
-import taeda
 from taeda.cuda import _runtime
 from taeda.cuda._runtime import Properties, call
 
@@ -25,8 +24,6 @@ __all__ = [
     "is_bf16_supported",
     "is_tf32_supported",
     "is_initialized",
-    "manual_seed",
-    "manual_seed_all",
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",
@@ -154,16 +151,6 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     call("can_access_peer", *indices, ctypes.byref(can))
     return bool(can.value)
 
-
-# ---- random numbers ----
-
-
-def manual_seed(seed: int) -> None:
-    """:func:`taeda.manual_seed`: random numbers for devices are drawn by the CPU's generator."""
-    taeda.manual_seed(int(seed))
-
-
-manual_seed_all = manual_seed
 
 # ---- memory ----
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import taeda
 from taeda import Tensor
+from taeda.random import fork_rng
 
 from ._table import Table, number, percent
 
@@ -110,14 +111,11 @@ def preview(
         grads: gradients to step with in place of the parameters' own, by the parameters' ids.
     """
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    state = taeda.get_rng_state()
-    try:
+    with fork_rng():
         if closure is None:
             after = _step_copies(optimizer, parameters, grads)
         else:
             after = _step_in_place(optimizer, parameters, closure)
-    finally:
-        taeda.set_rng_state(state)
     names = _names(optimizer)
     changed = {
         names[id(p)]: Update(p, after[id(p)]) for p in parameters if after.get(id(p)) is not None

@@ -11,6 +11,7 @@ import taeda
 from taeda import Tensor
 from taeda.autograd.graph import saved_tensors_hooks
 from taeda.nn._module.hooks import register_module_forward_hook, register_module_forward_pre_hook
+from taeda.random import fork_rng
 from taeda.utils.flop_counter import FlopCounterMode
 
 from ._table import Table, count, size
@@ -179,11 +180,10 @@ def _arguments(input: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 def _unchanged(model: Module) -> Iterator[None]:
     """Put buffers, gradients of none, and the random stream back."""
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
-    stream = taeda.get_rng_state()
     try:
-        yield
+        with fork_rng():
+            yield
     finally:
-        taeda.set_rng_state(stream)
         for buffer, before in buffers:
             buffer.data.copy_(before)
 

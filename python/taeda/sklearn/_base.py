@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 import taeda
 from taeda.nn import Module
 from taeda.nn.parameter import is_lazy
-from taeda.random import fork_rng, manual_seed
+from taeda.random import fork_rng, manual_seed, rng_states, set_rng_states
 from taeda.training import Trainer
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators."""
 
     _default_loss: type[Module]
-    _stream_state: Tensor  # of the random stream, where the estimator has its own
+    _stream_state: dict[str, Tensor]  # of the random streams, where the estimator has its own
 
     def __init__(
         self,
@@ -217,13 +217,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             return
         with fork_rng():
             if not new:
-                taeda.set_rng_state(self._stream_state)
+                set_rng_states(self._stream_state)
             elif isinstance(self.random_state, numbers.Integral):
                 manual_seed(int(self.random_state))
             else:
                 manual_seed(int(check_random_state(self.random_state).randint(2**31 - 1)))
             yield
-            self._stream_state = taeda.get_rng_state()
+            self._stream_state = rng_states()
 
     # ---- data -----------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import taeda
 from taeda import Generator
+from taeda.random import rng_states, set_rng_states
 
 __all__ = ["load_streams", "streams"]
 
@@ -31,9 +32,9 @@ def _generators(loader: Any) -> Iterator[Generator]:
 
 
 def streams(loader: Any) -> dict[str, Any]:
-    """The states of the default stream, Python's, NumPy's where it is loaded, and a loader's."""
+    """The states of the default streams, Python's, NumPy's where it is loaded, and a loader's."""
     state: dict[str, Any] = {
-        "default": taeda.get_rng_state(),
+        "default": rng_states(),
         "loader": None if loader is None else [g.get_state() for g in _generators(loader)],
     }
     version, numbers, following = random.getstate()
@@ -60,7 +61,8 @@ def load_streams(state: dict[str, Any], loader: Any) -> None:
             f"Trainer: the data that was trained on had {len(saved_states)} random generators "
             f"of its own, this one has {len(generators)}: resuming takes a loader made as before"
         )
-    taeda.set_rng_state(state["default"])
+    default = state["default"]  # older files have the CPU's state alone
+    set_rng_states(default if isinstance(default, dict) else {"cpu": default})
     for generator, saved in zip(generators, saved_states, strict=True):
         generator.set_state(saved)
     version, numbers, following = state["python"]

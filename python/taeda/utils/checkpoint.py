@@ -23,7 +23,7 @@ from taeda import _C
 from taeda.autograd import Function
 from taeda.autograd.graph import saved_tensors_hooks
 from taeda.nn.modules.container import Sequential
-from taeda.random import fork_rng, get_rng_state, set_rng_state
+from taeda.random import fork_rng, rng_states, set_rng_states
 from taeda.utils._selective import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
@@ -119,8 +119,10 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """The devices beside the CPU that tensors in ``args`` are on, and their random states: none."""
-    return [], []
+    """The CUDA devices that tensors in ``args`` are on, and the states of their random streams."""
+    tensors = (x for x in args if isinstance(x, taeda.Tensor))
+    devices = list(dict.fromkeys(x.get_device() for x in tensors if x.is_cuda))
+    return devices, [taeda.cuda.get_rng_state(device) for device in devices]
 
 
 def set_device_states(
@@ -129,23 +131,25 @@ def set_device_states(
     """Set what ``get_device_states`` gave.
 
     Raises:
-        RuntimeError: states of devices are given, of which there are none.
+        RuntimeError: states of devices are given that are not there.
     """
-    if devices or states:
+    if (devices or states) and (device_type not in (None, "cuda") or not taeda.cuda.is_available()):
         raise RuntimeError(
             f"set_device_states: got states of {len(states)} devices "
             f"({device_type or 'cuda'}), but there is none beside the CPU"
         )
+    for device, state in zip(devices, states, strict=True):
+        taeda.cuda.set_rng_state(state, device)
 
 
 @contextlib.contextmanager
 def _random_state(state: Any) -> Iterator[None]:
-    """Within the block, random numbers go on from a state; None leaves them."""
+    """Within the block, random numbers go on from `rng_states`; None leaves them."""
     if state is None:
         yield
         return
     with fork_rng():
-        set_rng_state(state)
+        set_rng_states(state)
         yield
 
 
@@ -175,7 +179,7 @@ class CheckpointFunction(Function):
         """Compute without a graph."""
         check_backward_validity(args)
         ctx.run_function = run_function
-        ctx.state = get_rng_state() if preserve_rng_state else None
+        ctx.state = rng_states() if preserve_rng_state else None
         ctx.autocast = _C._autocast()
         ctx.inputs = [None if isinstance(a, taeda.Tensor) else a for a in args]
         ctx.positions = [i for i, a in enumerate(args) if isinstance(a, taeda.Tensor)]
@@ -388,7 +392,7 @@ def checkpoint(
             f"{determinism_check!r}"
         )
     first_context, second_context = context_fn()
-    state = get_rng_state() if preserve else None
+    state = rng_states() if preserve else None
     autocast = _C._autocast()
 
     def recompute() -> None:

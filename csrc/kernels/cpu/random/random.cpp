@@ -384,5 +384,13 @@ TAEDA_FLOAT_KERNELS(ContinuousKernels, cpu::fill_uniform<T>, cpu::fill_normal<T>
 template struct taeda::ContinuousKernels<taeda::Half>;
 template struct taeda::ContinuousKernels<taeda::BFloat16>;
 TAEDA_FLOAT_KERNELS(SampleKernels, cpu::find_improbable<T>, cpu::fill_poisson<T>,
-                    cpu::look_at_weights<T>, cpu::fill_multinomial<T>, cpu::scale_kept<T>)
-const taeda::DrawKernels taeda::DrawKernels::cpu = {cpu::dropout, cpu::fill_permutation};
+                    cpu::look_at_weights<T>, cpu::fill_multinomial<T>)
+namespace taeda {
+template <>
+const DropoutKernels<float> DropoutKernels<float>::cpu = {cpu::dropout, cpu::scale_kept<float>};
+template <>
+const DropoutKernels<double> DropoutKernels<double>::cpu = {nullptr, cpu::scale_kept<double>};
+template <> const DropoutKernels<Half> DropoutKernels<Half>::cpu = {};
+template <> const DropoutKernels<BFloat16> DropoutKernels<BFloat16>::cpu = {};
+const DrawKernels DrawKernels::cpu = {cpu::fill_permutation};
+}  // namespace taeda

@@ -37,6 +37,7 @@ DeviceState::DeviceState(int i) : index(i), allocator(i) {
   succeed(d.retain_context(&context, handle), "opening a device");
   succeed(d.set_context(context), "opening a device");
   multiprocessors = attribute(handle, kMultiprocessors);
+  threads_per_multiprocessor = attribute(handle, kMostThreadsPerMultiprocessor);
   capability = 10 * attribute(handle, kCapabilityMajor) + attribute(handle, kCapabilityMinor);
   constexpr unsigned portable_and_mapped = 3;
   void* memory;

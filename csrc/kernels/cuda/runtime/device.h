@@ -18,8 +18,9 @@ struct Fault {
 struct DeviceState {
   int index, handle;
   ContextHandle context;
-  int multiprocessors, capability;  // 90: sm_90
-  Fault* fault;                     // of pinned memory
+  int multiprocessors, threads_per_multiprocessor;
+  int capability;  // 90: sm_90
+  Fault* fault;    // of pinned memory
   Allocator allocator;
 
   explicit DeviceState(int i);
