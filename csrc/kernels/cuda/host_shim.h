@@ -62,6 +62,9 @@ inline void __threadfence_system() {}
 template <class T> T __shfl_xor_sync(unsigned, T own, int mask) {
   return taeda::cuda::shim::shuffle(own, taeda::cuda::shim::lane() ^ mask);
 }
+template <class T> T __shfl_sync(unsigned, T own, int lane) {
+  return taeda::cuda::shim::shuffle(own, lane);
+}
 template <class T, class U> T atomicMin(T* p, U v) {
   const T old = *p;
   if (v < old) *p = v;
