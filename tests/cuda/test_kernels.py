@@ -266,6 +266,36 @@ same(running, torch.randn(5, 8, 6))
     assert compared(libraries, GRADIENTS + code) == 22 + 2 + 8 + 1
 
 
+def test_softmax_of_many_shapes(libraries):
+    code = """
+def both(dtype, dim, tol):
+    def f(x):
+        x = x.detach().requires_grad_()
+        y = x.softmax(dim) + x.log_softmax(dim)
+        (y * y.detach().cos()).sum().backward()
+        return y.detach().float(), x.grad.float()
+    return lambda x: same(f, x.to(dtype), tol=tol)
+for n in (1, 3, 8, 64, 1000, 1001, 8200, 33000, 33001):
+    both(torch.float32, 1, 1e-4)(torch.randn(3, n) * 3)
+    both(torch.bfloat16, 1, 5e-2)(torch.randn(3, n) * 3)
+    both(torch.float16, 1, 5e-3)(torch.randn(3, n) * 3)
+both(torch.float64, 1, 1e-12)(torch.randn(3, 500))
+both(torch.float32, 1, 1e-5)(torch.randn(500, 8))
+for shape, dim in [((2, 5, 40), 1), ((2, 300, 3), 1), ((700, 300), 0), ((1, 2, 5, 7), 1)]:
+    both(torch.float32, dim, 1e-5)(torch.randn(shape))
+    both(torch.float16, dim, 5e-3)(torch.randn(shape))
+same(lambda t: t[1:].view(4, 16).softmax(1), torch.randn(65))
+inf = float("inf")
+x = torch.randn(5, 40)
+x[0, :30], x[1], x[2, 3], x[3, 4], x[4, 5:9] = -inf, -inf, inf, float("nan"), 80.0
+for t in (x, torch.cat([x] * 30, 1), torch.cat([x] * 300, 1)[:, 1:]):
+    same(lambda v: (v.softmax(1), v.log_softmax(1)), t)
+    same(lambda v: (v.softmax(0), v.log_softmax(0)), t.T)
+same(lambda t: t.softmax(1), torch.zeros(3, 0))
+"""
+    assert compared(libraries, code) == 27 + 2 + 8 + 1 + 6 + 1
+
+
 def test_half_precision_has_gradients(libraries):
     code = """
 x = torch.randn(9, 16).half()

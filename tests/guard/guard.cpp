@@ -173,10 +173,11 @@ void add_rest() {
   add<CountKernels, CreationKernels, CsrKernels, DrawKernels, FoldKernels, IndexKernels,
       JoinKernels, LinalgKernels, OptimKernels, PadKernels, RunKernels, ScatterKernels,
       SearchKernels, SelectKernels, SortKernels>();
-  add_floating<AttentionKernels, ContinuousKernels, ConvKernels, CtcKernels, DistanceKernels,
-               EmbeddingKernels, FftKernels, FrexpKernels, GammaKernels, GridSampleKernels,
-               HistogramKernels, MarginKernels, NllKernels, NormKernels, PoolKernels, RandomKernels,
-               ResampleKernels, RnnKernels, SampleKernels, SoftmaxKernels>();
+  add_floating<AttentionKernels, BatchNormKernels, ContinuousKernels, ConvKernels, CtcKernels,
+               DistanceKernels, EmbeddingKernels, FftKernels, FrexpKernels, GammaKernels,
+               GridSampleKernels, HistogramKernels, MarginKernels, NllKernels, NormKernels,
+               PoolKernels, RandomKernels, ResampleKernels, RnnKernels, SampleKernels,
+               SoftmaxKernels>();
   add_linalg<EigenKernels, HermitianKernels, LeastSquaresKernels, MatrixKernels, QrKernels,
              SolveKernels, SparseKernels>();
   add_each<IntegerConvKernels, uint8_t, int8_t, int16_t, int32_t, int64_t>();

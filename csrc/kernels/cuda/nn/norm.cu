@@ -119,16 +119,16 @@ void normalize_channels(const BatchNormShape& shape, const S* x, const T* mean, 
   s.by_width<S>(run, x, y, mean, invstd, weight, bias);
 }
 
-template <class T>
-void batch_norm_training(const BatchNormShape& s, const T* x, const T* weight, const T* bias,
-                         T* mean, T* var, T* invstd, T* y) {
+template <class S, class T = Number<S>>
+void batch_norm_training(const BatchNormShape& s, const S* x, const T* weight, const T* bias,
+                         T* mean, T* var, T* invstd, S* y) {
   if (s.channels == 0) return;
-  channel_moments<T>(channel_shape(s), s.eps, x, mean, var, invstd);
+  channel_moments<S>(channel_shape(s), s.eps, x, mean, var, invstd);
   normalize_channels(s, x, mean, invstd, weight, bias, y);
 }
-template <class T>
-void batch_norm(const BatchNormShape& s, const T* x, const T* mean, const T* var, const T* weight,
-                const T* bias, T* invstd, T* y) {
+template <class S, class T = Number<S>>
+void batch_norm(const BatchNormShape& s, const S* x, const T* mean, const T* var, const T* weight,
+                const T* bias, T* invstd, S* y) {
   const double eps = s.eps;
   each(s.channels, [=] __device__(int64_t c) {
     invstd[c] = static_cast<T>(1 / ::sqrt(static_cast<double>(var[c]) + eps));
@@ -170,34 +170,37 @@ __global__ void batch_gradients(const __grid_constant__ Channels s, T one_nth, c
   }
 }
 
-template <class T>
-void batch_norm_backward(const BatchNormShape& shape, bool training, const T* g, const T* x,
-                         const T* mean, const T* invstd, const T* weight, T* gx, T* gw, T* gb) {
+template <class S, class T = Number<S>>
+void batch_norm_backward(const BatchNormShape& shape, bool training, const S* g, const S* x,
+                         const T* mean, const T* invstd, const T* weight, S* gx, T* gw, T* gb) {
   if (shape.channels == 0) return;
   const auto channels = static_cast<size_t>(shape.channels);
   const Workspace memory(2 * channels * sizeof(T));
   T* sum_gx = gw ? gw : memory.as<T>();
   T* sum_g = gb ? gb : memory.as<T>() + channels;
-  channel_gradients<T>(channel_shape(shape), {mean, invstd, 0, 1}, g, x, sum_gx, sum_g);
+  channel_gradients<S>(channel_shape(shape), {mean, invstd, 0, 1}, g, x, sum_gx, sum_g);
   if (!gx || shape.batch * shape.spatial == 0) return;
   const Channels s(shape);
   const auto one_nth = static_cast<T>(1.0 / static_cast<double>(shape.batch * shape.spatial));
   if (!training) sum_gx = sum_g = nullptr;
   const auto run = [&]<class Width>(Tag<Width>) {
-    launch(batch_gradients<T, Width::value>, blocks_for(s.count / Width::value), kThreads, 0, s,
+    launch(batch_gradients<S, Width::value>, blocks_for(s.count / Width::value), kThreads, 0, s,
            one_nth, g, x, mean, invstd, weight, sum_gx, sum_g, gx);
   };
-  s.by_width<T>(run, g, x, mean, invstd, weight, sum_gx, sum_g, gx);
+  s.by_width<S>(run, g, x, mean, invstd, weight, sum_gx, sum_g, gx);
 }
 
-template <class T>
-const NormKernels<T> table{row_norm<T>,       row_norm_backward<T>, batch_norm_training<T>,
-                           update_running<T>, batch_norm<T>,        batch_norm_backward<T>};
+template <class T> const NormKernels<T> row_table{row_norm<T>, row_norm_backward<T>};
+template <class S>
+const BatchNormKernels<S> batch_table{batch_norm_training<S>, update_running<Number<S>>,
+                                      batch_norm<S>, batch_norm_backward<S>};
 
 }  // namespace
 
 void add_norm_tables(std::vector<DeviceTable>& to) {
-  to.insert(to.end(), {device_table(table<float>), device_table(table<double>)});
+  to.insert(to.end(), {device_table(row_table<float>), device_table(row_table<double>),
+                       device_table(batch_table<float>), device_table(batch_table<double>),
+                       device_table(batch_table<Half>), device_table(batch_table<BFloat16>)});
 }
 
 }  // namespace taeda::cuda
