@@ -4,7 +4,10 @@
 
 #include <cstdint>
 
+#include <type_traits>
+
 #include "base/dtype.h"
+#include "base/half.h"
 #include "kernels/kernels.h"
 
 namespace taeda {
@@ -33,24 +36,33 @@ template <class T> struct NormKernels {  // T: float, double
                 const T* rstd, const T* weight, void* gx, T* gw, T* gb)>
       row_norm_backward;
 
+  static const NormKernels cpu;
+};
+
+// S, what x, y and their gradients are of: float, double. For Half and BFloat16 a device may have
+// them; ops convert where it has none, as for the CPU.
+template <class S> struct BatchNormKernels {
+  using T = std::conditional_t<std::is_floating_point_v<S>, S, float>;
   // mean, biased variance and 1 / sqrt(variance + eps) of each channel over (batch, spatial), and x
   // normalised by them.
-  KernelFn<void(const BatchNormShape& s, const T* x, const T* weight, const T* bias, T* mean,
-                T* var, T* invstd, T* y)>
+  KernelFn<void(const BatchNormShape& s, const S* x, const T* weight, const T* bias, T* mean,
+                T* var, T* invstd, S* y)>
       batch_norm_training;
   // running = (1 - momentum) * running + momentum * factor * value, for each channel.
   KernelFn<void(int64_t channels, double momentum, double factor, const T* value, T* running)>
       update_running;
   // x normalised by moments that are given; invstd as above.
-  KernelFn<void(const BatchNormShape& s, const T* x, const T* mean, const T* var, const T* weight,
-                const T* bias, T* invstd, T* y)>
+  KernelFn<void(const BatchNormShape& s, const S* x, const T* mean, const T* var, const T* weight,
+                const T* bias, T* invstd, S* y)>
       batch_norm;
   // `training`: mean and invstd came from x itself, and gradients flow through them.
-  KernelFn<void(const BatchNormShape& s, bool training, const T* g, const T* x, const T* mean,
-                const T* invstd, const T* weight, T* gx, T* gw, T* gb)>
+  KernelFn<void(const BatchNormShape& s, bool training, const S* g, const S* x, const T* mean,
+                const T* invstd, const T* weight, S* gx, T* gw, T* gb)>
       batch_norm_backward;
 
-  static const NormKernels cpu;
+  static const BatchNormKernels cpu;
 };
+template <> const BatchNormKernels<Half> BatchNormKernels<Half>::cpu;  // none
+template <> const BatchNormKernels<BFloat16> BatchNormKernels<BFloat16>::cpu;
 
 }  // namespace taeda

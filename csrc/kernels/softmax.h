@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/half.h"
 #include "kernels/kernels.h"
 
 namespace taeda {
@@ -11,7 +12,9 @@ struct SoftmaxShape {
   int64_t outer, size, inner;
 };
 
-template <class T> struct SoftmaxKernels {  // T: float, double
+// T: float, double. For Half and BFloat16, which are computed in float, a device may have them; ops
+// convert where it has none, as for the CPU.
+template <class T> struct SoftmaxKernels {
   // `log`: the logarithms.
   KernelFn<void(const SoftmaxShape& s, bool log, const T* x, T* y)> softmax;
   // gx = y * (g - sum(g * y)), and for the logarithm gx = g - exp(y) * sum(g).
@@ -19,5 +22,7 @@ template <class T> struct SoftmaxKernels {  // T: float, double
 
   static const SoftmaxKernels cpu;
 };
+template <> const SoftmaxKernels<Half> SoftmaxKernels<Half>::cpu;  // none
+template <> const SoftmaxKernels<BFloat16> SoftmaxKernels<BFloat16>::cpu;
 
 }  // namespace taeda

@@ -278,6 +278,101 @@ for reduction in ("mean", "sum", "none"):
     assert compared(libraries, GRADIENTS + code) == 20
 
 
+def test_norms_of_rows_of_many_shapes(libraries):
+    """Rows that registers hold and longer ones, by vectors and by elements, and none at all."""
+    code = """
+def of_rows(dtype, rows, n, tol, offset=0, scale=1.0, shift=0.0):
+    def both(x, w, b):
+        x = x[offset:].detach().view(rows, n).requires_grad_()
+        w, b = (t.detach().requires_grad_() for t in (w, b))
+        y = F.layer_norm(x, (n,), w, b) + F.rms_norm(x, (n,), w)
+        (y * y.detach().cos()).sum().backward()
+        return tuple(t.detach().float() for t in (y, x.grad, w.grad, b.grad))
+    x = torch.randn(rows * n + offset) * scale + shift
+    same(both, *[t.to(dtype) for t in (x, torch.randn(n), torch.randn(n))], tol=tol)
+for n in (1, 3, 8, 24, 33, 64, 500, 1032, 1025):
+    of_rows(torch.float32, 5, n, 1e-4)
+    of_rows(torch.bfloat16, 5, n, 5e-2)
+for n in (8200, 8201, 17000, 33000):
+    of_rows(torch.float32, 2, n, 1e-4)
+    of_rows(torch.float16, 2, n, 1e-2)
+of_rows(torch.float64, 3, 500, 1e-9)
+of_rows(torch.float64, 3, 501, 1e-9)
+of_rows(torch.float32, 300, 64, 1e-4)
+of_rows(torch.float32, 4, 64, 1e-4, offset=1)
+of_rows(torch.float32, 4, 640, 1e-3, scale=0.1, shift=100.0)
+of_rows(torch.float32, 2, 17000, 1e-3, scale=0.1, shift=100.0)
+gradients(lambda x: F.layer_norm(x, (64,)), (0, 64))
+gradients(lambda x: F.layer_norm(x, (64,)), (3, 64))
+x = torch.randn(4, 40)
+x[0, 3], x[1, 0], x[2] = float("nan"), float("inf"), 7.0
+same(lambda t: F.layer_norm(t, (40,)), x)
+same(lambda t: F.layer_norm(t.half(), (40,)), x, tol=1e-2)
+for groups, shape in [(2, (3, 4, 70)), (3, (2, 6, 8)), (2, (3, 8)), (8, (5, 16)), (2, (2, 4, 30, 40)), (1, (2, 3, 7, 7)), (4, (1, 4, 9000))]:
+    gradients(lambda x, w, b: F.group_norm(x, groups, w, b), shape, shape[1:2], shape[1:2])
+    gradients(lambda x: F.group_norm(x, groups), shape)
+gradients(lambda x, w, b: F.layer_norm(x, (8,), w, b), (3000, 8), (8,), (8,))
+"""
+    assert compared(libraries, GRADIENTS + code) == 18 + 8 + 6 + 4 + 14 + 1
+
+
+def test_norms_of_channels_of_many_shapes(libraries):
+    code = """
+def norm(x, w, b):
+    return F.batch_norm(x, None, None, w, b, True)
+for shape in [(70, 40), (70, 41), (3000, 3), (2, 64), (3, 4, 90), (3, 8, 64), (9, 5, 7, 7), (2, 3, 50, 60), (1, 2, 9000), (700, 4, 4), (64, 300)]:
+    gradients(norm, shape, shape[1:2], shape[1:2])
+    gradients(lambda x: norm(x, None, None), shape)
+def eval_norm(x, w, b, m, v):
+    return F.batch_norm(x, m, v.abs() + 0.5, w, b, False)
+gradients(lambda x, w, b: eval_norm(x, w, b, torch.ones(8, device=x.device), torch.ones(8, device=x.device)), (3, 8, 6), (8,), (8,))
+gradients(lambda x: norm(x, None, None), (0, 3, 4))
+for shape in [(50, 8), (4, 8, 33)]:
+    far = torch.randn(shape) * 0.1 + 100
+    same(lambda t: norm(t, None, None), far, tol=1e-3)
+    same(lambda t: norm(t.bfloat16(), None, None), torch.randn(shape), tol=5e-2)
+    same(lambda t: norm(t.double(), None, None), far, tol=1e-9)
+    holes = torch.randn(shape)
+    holes[1, 2], holes[0, 5] = float("nan"), float("inf")
+    same(lambda t: norm(t, None, None), holes)
+def running(x):
+    m, v = torch.zeros(8, device=x.device), torch.ones(8, device=x.device)
+    return F.batch_norm(x, m, v, None, None, True, 0.3), m, v
+same(running, torch.randn(5, 8, 6))
+"""
+    assert compared(libraries, GRADIENTS + code) == 22 + 2 + 8 + 1
+
+
+def test_softmax_of_many_shapes(libraries):
+    code = """
+def both(dtype, dim, tol):
+    def f(x):
+        x = x.detach().requires_grad_()
+        y = x.softmax(dim) + x.log_softmax(dim)
+        (y * y.detach().cos()).sum().backward()
+        return y.detach().float(), x.grad.float()
+    return lambda x: same(f, x.to(dtype), tol=tol)
+for n in (1, 3, 8, 64, 1000, 1001, 8200, 33000, 33001):
+    both(torch.float32, 1, 1e-4)(torch.randn(3, n) * 3)
+    both(torch.bfloat16, 1, 5e-2)(torch.randn(3, n) * 3)
+    both(torch.float16, 1, 5e-3)(torch.randn(3, n) * 3)
+both(torch.float64, 1, 1e-12)(torch.randn(3, 500))
+both(torch.float32, 1, 1e-5)(torch.randn(500, 8))
+for shape, dim in [((2, 5, 40), 1), ((2, 300, 3), 1), ((700, 300), 0), ((1, 2, 5, 7), 1)]:
+    both(torch.float32, dim, 1e-5)(torch.randn(shape))
+    both(torch.float16, dim, 5e-3)(torch.randn(shape))
+same(lambda t: t[1:].view(4, 16).softmax(1), torch.randn(65))
+inf = float("inf")
+x = torch.randn(5, 40)
+x[0, :30], x[1], x[2, 3], x[3, 4], x[4, 5:9] = -inf, -inf, inf, float("nan"), 80.0
+for t in (x, torch.cat([x] * 30, 1), torch.cat([x] * 300, 1)[:, 1:]):
+    same(lambda v: (v.softmax(1), v.log_softmax(1)), t)
+    same(lambda v: (v.softmax(0), v.log_softmax(0)), t.T)
+same(lambda t: t.softmax(1), torch.zeros(3, 0))
+"""
+    assert compared(libraries, code) == 27 + 2 + 8 + 1 + 6 + 1
+
+
 def test_half_precision_has_gradients(libraries):
     code = """
 x = torch.randn(9, 16).half()

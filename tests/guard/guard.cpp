@@ -173,10 +173,10 @@ void add_rest() {
   add<CountKernels, CreationKernels, CsrKernels, DrawKernels, FoldKernels, IndexKernels,
       JoinKernels, LinalgKernels, OptimKernels, PadKernels, RunKernels, ScatterKernels,
       SearchKernels, SelectKernels, SortKernels>();
-  add_floating<AttentionKernels, ContinuousKernels, ConvKernels, CtcKernels, DistanceKernels,
-               DropoutKernels, EmbeddingKernels, FftKernels, FrexpKernels, GammaKernels,
-               GridSampleKernels, HistogramKernels, MarginKernels, NllKernels, NormKernels,
-               PoolKernels, RandomKernels, ResampleKernels, RnnKernels, SampleKernels,
+  add_floating<AttentionKernels, BatchNormKernels, ContinuousKernels, ConvKernels, CtcKernels,
+               DistanceKernels, DropoutKernels, EmbeddingKernels, FftKernels, FrexpKernels,
+               GammaKernels, GridSampleKernels, HistogramKernels, MarginKernels, NllKernels,
+               NormKernels, PoolKernels, RandomKernels, ResampleKernels, RnnKernels, SampleKernels,
                SoftmaxKernels>();
   add_linalg<EigenKernels, HermitianKernels, LeastSquaresKernels, MatrixKernels, QrKernels,
              SolveKernels, SparseKernels>();

@@ -72,6 +72,9 @@ inline void __threadfence_system() {}
 template <class T> T __shfl_xor_sync(unsigned, T own, int mask) {
   return taeda::cuda::shim::shuffle(own, taeda::cuda::shim::lane() ^ mask);
 }
+template <class T> T __shfl_sync(unsigned, T own, int lane) {
+  return taeda::cuda::shim::shuffle(own, lane);
+}
 // Fast forms, which a GPU's units compute to about 2^-21.
 inline float __logf(float x) { return std::log(x); }
 inline float __expf(float x) { return std::exp(x); }

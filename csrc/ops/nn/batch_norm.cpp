@@ -15,7 +15,7 @@ void update_running(const Tensor& running, const Tensor& value, double factor, d
   const Tensor r = prepared(running, value.dtype());
   visit_floating(value.dtype(), "batch_norm", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    kernels<NormKernels<T>>(r.device())
+    kernels<BatchNormKernels<T>>(r.device())
         .update_running(r.numel(), momentum, factor, value.data_as<T>(), r.data_as<T>());
   });
   if (!r.is(running)) copy_into(running, r);
@@ -41,23 +41,25 @@ TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Ten
   check(training || (running_mean.defined() && running_var.defined()),
         "Expected running_mean and running_var to be defined when training=False");
   DType compute = compute_of(self, "batch_norm");
+  const DType data = kernel_dtype<BatchNormKernels>(self.dtype(), self.device(), "batch_norm");
   Options o{compute, self.device()};
-  Tensor x = prepared(self, compute), w = prepared(weight, compute), b = prepared(bias, compute);
-  Tensor y = empty(self.sizes(), o), mean = empty(Dims{channels}, o),
+  Tensor x = prepared(self, data), w = prepared(weight, compute), b = prepared(bias, compute);
+  Tensor y = empty(self.sizes(), {data, self.device()}), mean = empty(Dims{channels}, o),
          invstd = empty(Dims{channels}, o);
   if (self.is_meta()) return {finished(y, self.dtype()), mean, invstd};
   BatchNormShape s = batch_shape(self, eps);
   Tensor var = training ? empty(Dims{channels}, o) : prepared(running_var, compute);
   if (!training) copy_into(mean, running_mean);
-  visit_floating(compute, "batch_norm", [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const auto& run = kernels<NormKernels<T>>(x.device());
+  visit_kernel_dtype(data, "batch_norm", [&](auto tag) {
+    using S = typename decltype(tag)::type;
+    using T = typename BatchNormKernels<S>::T;
+    const auto& run = kernels<BatchNormKernels<S>>(x.device());
     if (training)
-      run.batch_norm_training(s, x.data_as<T>(), memory<T>(w), memory<T>(b), mean.data_as<T>(),
-                              var.data_as<T>(), invstd.data_as<T>(), y.data_as<T>());
+      run.batch_norm_training(s, x.data_as<S>(), memory<T>(w), memory<T>(b), mean.data_as<T>(),
+                              var.data_as<T>(), invstd.data_as<T>(), y.data_as<S>());
     else
-      run.batch_norm(s, x.data_as<T>(), mean.data_as<T>(), var.data_as<T>(), memory<T>(w),
-                     memory<T>(b), invstd.data_as<T>(), y.data_as<T>());
+      run.batch_norm(s, x.data_as<S>(), mean.data_as<T>(), var.data_as<T>(), memory<T>(w),
+                     memory<T>(b), invstd.data_as<T>(), y.data_as<S>());
   });
   if (training && self.numel()) {
     const double count = static_cast<double>(s.batch * s.spatial);
@@ -80,15 +82,20 @@ TensorList native_batch_norm_backward(const Tensor& grad, const Tensor& self, co
         "batch_norm_backward(): expected mean, invstd and weight to hold one value for each of ",
         channels, " channels");
   Options o{compute, self.device()};
-  Tensor g = prepared(grad, compute), x = prepared(self, compute), w = prepared(weight, compute);
-  Tensor gx = empty(self.sizes(), o), gw = zeros(mean.sizes(), o), gb = zeros(mean.sizes(), o);
+  const DType data = compute == compute_of(self, "batch_norm")
+                         ? kernel_dtype<BatchNormKernels>(self.dtype(), self.device(), "batch_norm")
+                         : compute;
+  Tensor g = prepared(grad, data), x = prepared(self, data), w = prepared(weight, compute);
+  Tensor gx = empty(self.sizes(), {data, self.device()}), gw = zeros(mean.sizes(), o),
+         gb = zeros(mean.sizes(), o);
   if (gx.numel() && !gx.is_meta()) {
-    visit_floating(compute, "batch_norm", [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      kernels<NormKernels<T>>(x.device())
-          .batch_norm_backward(batch_shape(self, 0), training, g.data_as<T>(), x.data_as<T>(),
+    visit_kernel_dtype(data, "batch_norm", [&](auto tag) {
+      using S = typename decltype(tag)::type;
+      using T = typename BatchNormKernels<S>::T;
+      kernels<BatchNormKernels<S>>(x.device())
+          .batch_norm_backward(batch_shape(self, 0), training, g.data_as<S>(), x.data_as<S>(),
                                mean.data_as<T>(), invstd.data_as<T>(), memory<T>(w),
-                               gx.data_as<T>(), gw.data_as<T>(), gb.data_as<T>());
+                               gx.data_as<S>(), gw.data_as<T>(), gb.data_as<T>());
     });
   }
   DType affine = weight.defined() ? weight.dtype() : self.dtype();

@@ -19,10 +19,10 @@ template <bool Log> Tensor softmax(const Tensor& self, int64_t dim, std::optiona
   constexpr const char* what = Log ? "log_softmax" : "softmax";
   dim = wrap_dim(dim, self.dim(), what);
   DType result = dtype.value_or(self.dtype());
-  DType compute = compute_dtype(result, what);
+  DType compute = kernel_dtype<SoftmaxKernels>(result, self.device(), what);
   Tensor x = prepared(self, compute), y = empty(self.sizes(), {compute, self.device()});
   if (y.numel() && !y.is_meta()) {
-    visit_floating(compute, what, [&](auto tag) {
+    visit_kernel_dtype(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernels<SoftmaxKernels<T>>(x.device())
           .softmax(shape_of(x, dim), Log, x.data_as<T>(), y.data_as<T>());
@@ -37,11 +37,11 @@ template <bool Log> Tensor softmax_gradient(const Tensor& grad, const Tensor& ou
         "_backward(): expected grad of shape ", to_string(out.sizes()), ", but got ",
         to_string(grad.sizes()));
   dim = wrap_dim(dim, out.dim(), what);
-  DType compute = compute_dtype(out.dtype(), what);
+  DType compute = kernel_dtype<SoftmaxKernels>(out.dtype(), out.device(), what);
   Tensor g = prepared(grad, compute), y = prepared(out, compute),
          gx = empty(out.sizes(), {compute, out.device()});
   if (gx.numel() && !gx.is_meta()) {
-    visit_floating(compute, what, [&](auto tag) {
+    visit_kernel_dtype(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernels<SoftmaxKernels<T>>(y.device())
           .backward(shape_of(y, dim), Log, g.data_as<T>(), y.data_as<T>(), gx.data_as<T>());

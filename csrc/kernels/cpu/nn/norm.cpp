@@ -378,6 +378,11 @@ void batch_norm_backward(const BatchNormShape& s, bool training, const T* g, con
 }  // namespace
 }  // namespace taeda::cpu
 
-TAEDA_FLOAT_KERNELS(NormKernels, cpu::row_norm<T>, cpu::row_norm_backward<T>,
-                    cpu::batch_norm_training<T>, cpu::update_running<T>, cpu::batch_norm<T>,
-                    cpu::batch_norm_backward<T>)
+TAEDA_FLOAT_KERNELS(NormKernels, cpu::row_norm<T>, cpu::row_norm_backward<T>)
+TAEDA_FLOAT_KERNELS(BatchNormKernels, cpu::batch_norm_training<T>, cpu::update_running<T>,
+                    cpu::batch_norm<T>, cpu::batch_norm_backward<T>)
+
+namespace taeda {
+template <> const BatchNormKernels<Half> BatchNormKernels<Half>::cpu{};
+template <> const BatchNormKernels<BFloat16> BatchNormKernels<BFloat16>::cpu{};
+}  // namespace taeda

@@ -75,3 +75,8 @@ void softmax_backward(const SoftmaxShape& s, bool log, const T* g, const T* y, T
 }  // namespace taeda::cpu
 
 TAEDA_FLOAT_KERNELS(SoftmaxKernels, cpu::softmax<T>, cpu::softmax_backward<T>)
+
+namespace taeda {
+template <> const SoftmaxKernels<Half> SoftmaxKernels<Half>::cpu{};
+template <> const SoftmaxKernels<BFloat16> SoftmaxKernels<BFloat16>::cpu{};
+}  // namespace taeda

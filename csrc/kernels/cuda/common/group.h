@@ -2,39 +2,77 @@
 // threadIdx.y. All threads of the block take part at once.
 #pragma once
 
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/cuda/launch.h"
 
 namespace taeda::cuda {
 
-// What all threads of the group have, merged in a fixed order, for all of them. merge(a, b) is
-// merge(b, a). blockDim.x is a power of two, and a block has kThreads threads.
-template <class A, class Merge> __device__ A group_all(A own, Merge merge) {
-  if (blockDim.x == 1) return own;
+inline constexpr unsigned kWarp = 32;
+
+// What the lane at `distance` (a power of two) has. A: a number, or a plain struct of 32-bit words.
+template <class A> __device__ __forceinline__ A across(A own, unsigned distance) {
   if constexpr (std::is_arithmetic_v<A>) {
-    if (blockDim.x <= 32) {  // within a warp
-      for (unsigned distance = blockDim.x / 2; distance > 0; distance /= 2)
-        own = merge(own, __shfl_xor_sync(~0u, own, static_cast<int>(distance)));
-      return own;
-    }
+    return static_cast<A>(__shfl_xor_sync(~0u, own, static_cast<int>(distance)));
+  } else {
+    static_assert(sizeof(A) % sizeof(uint32_t) == 0 && std::is_trivially_copyable_v<A>);
+    uint32_t words[sizeof(A) / sizeof(uint32_t)];
+    std::memcpy(words, &own, sizeof own);
+#pragma unroll
+    for (uint32_t& word : words) word = __shfl_xor_sync(~0u, word, static_cast<int>(distance));
+    std::memcpy(&own, words, sizeof own);
+    return own;
   }
-  __shared__ A all[kThreads];
-  A* group = all + threadIdx.y * blockDim.x;
-  group[threadIdx.x] = own;
-  for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+}
+
+// What all threads of the group have, merged in a fixed order, for all of them. merge(a, b) is
+// merge(b, a). blockDim.x is a power of two, and a block has whole warps.
+template <class A, class Merge> __device__ A group_all(A own, Merge merge) {
+  for (unsigned distance = (blockDim.x < kWarp ? blockDim.x : kWarp) / 2; distance > 0;
+       distance /= 2)
+    own = merge(own, across(own, distance));
+  if (blockDim.x <= kWarp) return own;
+  __shared__ A of_warps[1024 / kWarp];
+  const unsigned self = threadIdx.y * blockDim.x + threadIdx.x;
+  const unsigned first = threadIdx.y * blockDim.x / kWarp, warps = blockDim.x / kWarp;
+  if (self % kWarp == 0) of_warps[self / kWarp] = own;
+  __syncthreads();
+  A all = of_warps[first];
+#pragma unroll 1
+  for (unsigned warp = 1; warp < warps; ++warp) all = merge(all, of_warps[first + warp]);
+  __syncthreads();
+  return all;
+}
+// What the group's first thread has.
+template <class A> __device__ A group_first(A own) {
+  static_assert(sizeof(A) % sizeof(uint32_t) == 0 && std::is_trivially_copyable_v<A>);
+  if (blockDim.x > kWarp) {
+    __shared__ A of_groups[1024 / kWarp];
+    if (threadIdx.x == 0) of_groups[threadIdx.y] = own;
     __syncthreads();
-    if (threadIdx.x < half)
-      group[threadIdx.x] = merge(group[threadIdx.x], group[threadIdx.x + half]);
+    own = of_groups[threadIdx.y];
+    __syncthreads();
+    return own;
   }
-  __syncthreads();
-  const A result = group[0];
-  __syncthreads();
-  return result;
+  const unsigned self = threadIdx.y * blockDim.x + threadIdx.x;
+  const unsigned first = self % kWarp / blockDim.x * blockDim.x;
+  uint32_t words[sizeof(A) / sizeof(uint32_t)];
+  std::memcpy(words, &own, sizeof own);
+#pragma unroll
+  for (uint32_t& word : words) word = __shfl_sync(~0u, word, static_cast<int>(first));
+  std::memcpy(&own, words, sizeof own);
+  return own;
 }
 template <class A> __device__ A group_sum(A own) {
   return group_all(own, [](A a, A b) { return a + b; });
 }
+
+// Two sums that are wanted at once.
+template <class T> struct Pair {
+  T a, b;
+  __device__ friend Pair operator+(Pair x, Pair y) { return {x.a + y.a, x.b + y.b}; }
+};
 
 // The block for groups that share `n` items each: a thread alone where items of neighbouring groups
 // are neighbours in memory.

@@ -1,207 +1,139 @@
-// Normalisation of rows (layer, group, instance and RMS norm) and of channels (batch norm). Sums
-// are in double; all are added in a fixed order.
-#include "kernels/norm.h"
+// The table of norms: of rows (layer, group, instance and RMS norm) and of channels (batch norm).
+#include "kernels/cuda/nn/norm.h"
 
-#include "kernels/cuda/common/convert.h"
 #include "kernels/cuda/common/group.h"
+#include "kernels/cuda/common/index.h"
 #include "kernels/cuda/nn/tables.h"
 
 namespace taeda::cuda {
 namespace {
 
-// Elements of T, or of half precision where T is float.
-template <class T> struct Elements {
-  char* data;
-  DType dtype;
-  Elements(DType dtype, const void* data)
-      : data(static_cast<char*>(const_cast<void*>(data))),
-        dtype(dtype) {}
-  __device__ T operator[](int64_t i) const { return load<T>(data + i * size_of(dtype), dtype); }
-  __device__ void put(int64_t i, T v) const { store(data + i * size_of(dtype), dtype, v); }
-};
-
-template <class T>
-__global__ void normalize_rows(const __grid_constant__ RowNormShape s, Elements<T> x,
-                               const T* weight, const T* bias, Elements<T> y, T* mean, T* rstd) {
-  const int64_t r = group_index(), n = s.channels * s.spatial, begin = r * n;
-  const bool inside = r < s.rows;
-  double own = 0;
-  for (int64_t i = threadIdx.x; inside && s.centered && i < n; i += blockDim.x) own += x[begin + i];
-  const double m = group_sum(own) / static_cast<double>(n);
-  own = 0;
-  for (int64_t i = threadIdx.x; inside && i < n; i += blockDim.x) {
-    const double apart = x[begin + i] - m;
-    own += apart * apart;
+// f(Tag<S>) for elements of `dtype`, which are computed in T.
+template <class T, class F> void visit_elements(DType dtype, F f) {
+  if constexpr (same_type<T, float>) {
+    if (dtype == DType::Float16) return f(Tag<Half>());
+    if (dtype == DType::BFloat16) return f(Tag<BFloat16>());
   }
-  const double scale = 1 / ::sqrt(group_sum(own) / static_cast<double>(n) + s.eps);
-  if (!inside) return;
-  if (threadIdx.x == 0) {
-    mean[r] = static_cast<T>(m);
-    rstd[r] = static_cast<T>(scale);
-  }
-  const int64_t first = r % s.groups * s.channels;
-  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-    const int64_t c = first + i / s.spatial;
-    const T v = (x[begin + i] - static_cast<T>(m)) * static_cast<T>(scale);
-    y.put(begin + i, v * (weight ? weight[c] : T(1)) + (bias ? bias[c] : T(0)));
-  }
+  f(Tag<T>());
 }
 
-template <class T>
-__global__ void row_gradients(const __grid_constant__ RowNormShape s, Elements<T> g, Elements<T> x,
-                              const T* mean, const T* rstd, const T* weight, Elements<T> gx) {
-  const int64_t r = group_index(), n = s.channels * s.spatial, begin = r * n;
-  const bool inside = r < s.rows;
-  const int64_t first = r % s.groups * s.channels;
-  const auto weighted = [&](int64_t i) {
-    return g[begin + i] * (weight ? weight[first + i / s.spatial] : T(1));
-  };
-  double sum_g = 0, sum_gx = 0;
-  for (int64_t i = threadIdx.x; inside && i < n; i += blockDim.x) {
-    const double v = weighted(i);
-    sum_g += v;
-    sum_gx += v * (x[begin + i] - mean[r]);
-  }
-  sum_g = group_sum(sum_g);
-  sum_gx = group_sum(sum_gx);
-  if (!inside) return;
-  const double count = static_cast<double>(n), scale = rstd[r];
-  const auto a = static_cast<T>(s.centered ? scale * sum_g / count : 0),
-             b = static_cast<T>(scale * scale * scale * sum_gx / count);
-  for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
-    gx.put(begin + i, rstd[r] * weighted(i) - a - (x[begin + i] - mean[r]) * b);
-}
-
-// ---- sums over channels ----
-// A block has threadIdx.y channels; the threads of a group add up a channel's elements. Where
-// neighbours in memory are of different channels, so are neighbouring threads: threadIdx.x and y
-// change places.
-struct ChannelPlace {
-  int64_t channel;
-  unsigned thread, threads;  // of those that add up the channel
-};
-inline constexpr unsigned kAcross = 32;
-inline dim3 channel_block(int64_t spatial) {
-  return spatial == 1 ? dim3(kAcross, kThreads / kAcross) : dim3(1, kThreads);
-}
-inline unsigned channel_blocks(int64_t channels, dim3 block) {
-  return static_cast<unsigned>((channels + block.x - 1) / block.x);
-}
-__device__ inline ChannelPlace channel_place() {
-  return {int64_t{blockIdx.x} * blockDim.x + threadIdx.x, threadIdx.y, blockDim.y};
-}
-__device__ inline double channel_sum(double own) {
-  __shared__ double all[kThreads];
-  double* column = all + threadIdx.x;
-  column[threadIdx.y * blockDim.x] = own;
-  for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.y < half)
-      column[threadIdx.y * blockDim.x] += column[(threadIdx.y + half) * blockDim.x];
-  }
-  __syncthreads();
-  const double result = column[0];
-  __syncthreads();
-  return result;
-}
-
-template <class T>
-__global__ void row_weight_gradients(const __grid_constant__ RowNormShape s, Elements<T> g,
-                                     Elements<T> x, const T* mean, const T* rstd, T* gw, T* gb) {
-  const ChannelPlace place = channel_place();
-  const bool inside = place.channel < s.groups * s.channels;
-  const int64_t group = place.channel / s.channels, c = place.channel % s.channels;
-  const int64_t rows = (s.rows - group + s.groups - 1) / s.groups;
-  double sum_g = 0, sum_gx = 0;
-  for (int64_t i = place.thread; inside && i < rows * s.spatial; i += place.threads) {
-    const int64_t r = group + i / s.spatial * s.groups;
-    const int64_t at = (r * s.channels + c) * s.spatial + i % s.spatial;
-    const double v = g[at];
-    sum_g += v;
-    sum_gx += v * (x[at] - mean[r]) * rstd[r];
-  }
-  sum_g = channel_sum(sum_g);
-  sum_gx = channel_sum(sum_gx);
-  if (!inside || place.thread != 0) return;
-  gw[place.channel] = static_cast<T>(sum_gx);
-  gb[place.channel] = static_cast<T>(sum_g);
-}
-
+// ---- rows ----
 template <class T>
 void row_norm(const RowNormShape& s, DType dtype, const void* x, const T* weight, const T* bias,
               void* y, T* mean, T* rstd) {
   if (s.rows == 0) return;
-  const dim3 block = groups_for(s.channels * s.spatial);
-  launch(normalize_rows<T>, blocks_of(s.rows, block), block, 0, s, Elements<T>(dtype, x), weight,
-         bias, Elements<T>(dtype, y), mean, rstd);
+  visit_elements<T>(dtype, [&]<class S>(Tag<S>) {
+    normalize_rows<S>(s, static_cast<const S*>(x), weight, bias, static_cast<S*>(y), mean, rstd);
+  });
 }
 template <class T>
 void row_norm_backward(const RowNormShape& s, DType dtype, const void* g, const void* x,
                        const T* mean, const T* rstd, const T* weight, void* gx, T* gw, T* gb) {
-  const Elements<T> from_g(dtype, g), from_x(dtype, x), to(dtype, gx);
-  const dim3 block = groups_for(s.channels * s.spatial);
-  if (s.rows > 0)
-    launch(row_gradients<T>, blocks_of(s.rows, block), block, 0, s, from_g, from_x, mean, rstd,
-           weight, to);
-  if (!gw || s.groups * s.channels == 0) return;
-  const dim3 columns = channel_block(s.spatial);
-  launch(row_weight_gradients<T>, channel_blocks(s.groups * s.channels, columns), columns, 0, s,
-         from_g, from_x, mean, rstd, gw, gb);
+  const int64_t channels = s.groups * s.channels;
+  visit_elements<T>(dtype, [&]<class S>(Tag<S>) {
+    const auto* from_g = static_cast<const S*>(g);
+    const auto* from_x = static_cast<const S*>(x);
+    if (s.rows > 0) row_gradients<S>(s, from_g, from_x, mean, rstd, weight, static_cast<S*>(gx));
+    if (gw && channels > 0)
+      channel_gradients<S>({s.rows / s.groups, channels, s.spatial},
+                           {mean, rstd, s.groups, s.channels}, from_g, from_x, gw, gb);
+  });
 }
 
 // ---- batch norm ----
-
-__device__ int64_t place_in_batch(const BatchNormShape& s, int64_t c, int64_t i) {
-  return (i / s.spatial * s.channels + c) * s.spatial + i % s.spatial;
+ChannelShape channel_shape(const BatchNormShape& s) {
+  if (s.spatial == 0) return {0, s.channels, 1};
+  return {s.batch, s.channels, s.spatial};
 }
+// Which channels elements are of.
+struct Channels {
+  int64_t count, channels, spatial;  // count: of all elements
+  Divisor by_spatial, by_channels;
 
-template <class T>
-__global__ void batch_moments(const __grid_constant__ BatchNormShape s, const T* x, T* mean, T* var,
-                              T* invstd) {
-  const ChannelPlace place = channel_place();
-  const bool inside = place.channel < s.channels;
-  const int64_t n = s.batch * s.spatial;
-  double own = 0;
-  for (int64_t i = place.thread; inside && i < n; i += place.threads)
-    own += x[place_in_batch(s, place.channel, i)];
-  const double m = channel_sum(own) / static_cast<double>(n);
-  own = 0;
-  for (int64_t i = place.thread; inside && i < n; i += place.threads) {
-    const double apart = x[place_in_batch(s, place.channel, i)] - m;
-    own += apart * apart;
+  explicit Channels(const BatchNormShape& s)
+      : count(s.batch * s.channels * s.spatial),
+        channels(s.channels),
+        spatial(s.spatial),
+        by_spatial(s.spatial),
+        by_channels(s.channels) {
+    if (s.channels >= kMostElements || s.spatial >= kMostElements) missing_kernel();
   }
-  const double v = channel_sum(own) / static_cast<double>(n);
-  if (!inside || place.thread != 0) return;
-  mean[place.channel] = static_cast<T>(m);
-  var[place.channel] = static_cast<T>(v);
-  invstd[place.channel] =
-      static_cast<T>(1 / ::sqrt(static_cast<double>(static_cast<T>(v)) + s.eps));
+  struct Place {
+    uint32_t channel, within;
+  };
+  __device__ Place place(int64_t i) const {
+    const auto within = static_cast<uint32_t>(by_spatial.divide(i));
+    return {static_cast<uint32_t>(by_channels.divide(i)), within};
+  }
+  // What the channels of N neighbours have. Null: `absent`.
+  template <class T, int N>
+  __device__ __forceinline__ void values(const T* from, T absent, Place at, T (&to)[N]) const {
+    if (from && spatial == 1) return load_numbers<T, N>(from + at.channel, to);
+    const T first = from ? from[at.channel] : absent;
+#pragma unroll
+    for (T& v : to) v = first;
+    if (!from || at.within + N <= spatial) return;
+#pragma unroll
+    for (T& v : to) {
+      v = from[at.channel];
+      if (++at.within < spatial) continue;
+      at.within = 0;
+      if (++at.channel == channels) at.channel = 0;
+    }
+  }
+  // How many neighbours a thread may take.
+  template <class S, class F, class... P> void by_width(F run, const P*... memory) const {
+    constexpr int N = kPack<S>;
+    const bool whole = count % N == 0 && (spatial > 1 || channels % N == 0);
+    if (whole && aligned(memory...)) run(Tag<std::integral_constant<int, N>>());
+    else run(Tag<std::integral_constant<int, 1>>());
+  }
+};
+
+template <class S, int N, class T = Number<S>>
+__global__ void normalize(const __grid_constant__ Channels s, const S* x, const T* mean,
+                          const T* invstd, const T* weight, const T* bias, S* y) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x * N;
+  for (int64_t i = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * N; i < s.count; i += step) {
+    T v[N], m[N], r[N], w[N], b[N];
+    load_numbers<S, N>(x + i, v);
+    const auto place = s.place(i);
+    s.values(mean, T(0), place, m);
+    s.values(invstd, T(0), place, r);
+    s.values(weight, T(1), place, w);
+    s.values(bias, T(0), place, b);
+#pragma unroll
+    for (int j = 0; j < N; ++j) v[j] = (v[j] - m[j]) * (r[j] * w[j]) + b[j];
+    store_numbers<S, N>(y + i, v);
+  }
+}
+template <class S, class T = Number<S>>
+void normalize_channels(const BatchNormShape& shape, const S* x, const T* mean, const T* invstd,
+                        const T* weight, const T* bias, S* y) {
+  if (shape.batch * shape.channels * shape.spatial == 0) return;
+  const Channels s(shape);
+  const auto run = [&]<class Width>(Tag<Width>) {
+    launch(normalize<S, Width::value>, blocks_for(s.count / Width::value), kThreads, 0, s, x, mean,
+           invstd, weight, bias, y);
+  };
+  s.by_width<S>(run, x, y, mean, invstd, weight, bias);
 }
 
-template <class T>
-void normalize(const BatchNormShape& s, const T* x, const T* mean, const T* invstd, const T* weight,
-               const T* bias, T* y) {
-  each(s.batch * s.channels * s.spatial, [=] __device__(int64_t i) {
-    const int64_t c = i / s.spatial % s.channels;
-    y[i] = (x[i] - mean[c]) * (invstd[c] * (weight ? weight[c] : T(1))) + (bias ? bias[c] : T(0));
-  });
-}
-template <class T>
-void batch_norm_training(const BatchNormShape& s, const T* x, const T* weight, const T* bias,
-                         T* mean, T* var, T* invstd, T* y) {
+template <class S, class T = Number<S>>
+void batch_norm_training(const BatchNormShape& s, const S* x, const T* weight, const T* bias,
+                         T* mean, T* var, T* invstd, S* y) {
   if (s.channels == 0) return;
-  const dim3 block = channel_block(s.spatial);
-  launch(batch_moments<T>, channel_blocks(s.channels, block), block, 0, s, x, mean, var, invstd);
-  normalize(s, x, mean, invstd, weight, bias, y);
+  channel_moments<S>(channel_shape(s), s.eps, x, mean, var, invstd);
+  normalize_channels(s, x, mean, invstd, weight, bias, y);
 }
-template <class T>
-void batch_norm(const BatchNormShape& s, const T* x, const T* mean, const T* var, const T* weight,
-                const T* bias, T* invstd, T* y) {
+template <class S, class T = Number<S>>
+void batch_norm(const BatchNormShape& s, const S* x, const T* mean, const T* var, const T* weight,
+                const T* bias, T* invstd, S* y) {
   const double eps = s.eps;
   each(s.channels, [=] __device__(int64_t c) {
     invstd[c] = static_cast<T>(1 / ::sqrt(static_cast<double>(var[c]) + eps));
   });
-  normalize(s, x, mean, invstd, weight, bias, y);
+  normalize_channels(s, x, mean, invstd, weight, bias, y);
 }
 template <class T>
 void update_running(int64_t channels, double momentum, double factor, const T* value, T* running) {
@@ -211,55 +143,64 @@ void update_running(int64_t channels, double momentum, double factor, const T* v
   });
 }
 
-template <class T>
-__global__ void batch_gradient_sums(const __grid_constant__ BatchNormShape s, const T* g,
-                                    const T* x, const T* mean, const T* invstd, T* gw, T* gb,
-                                    double* sums) {
-  const ChannelPlace place = channel_place();
-  const bool inside = place.channel < s.channels;
-  double sum_g = 0, sum_gx = 0;
-  for (int64_t i = place.thread; inside && i < s.batch * s.spatial; i += place.threads) {
-    const int64_t at = place_in_batch(s, place.channel, i);
-    sum_g += g[at];
-    sum_gx += static_cast<double>(g[at]) * (x[at] - mean[place.channel]);
+// gx = invstd w (g - (gb + (x - mean) invstd gw) / n), without gb and gw where the moments are
+// given.
+template <class S, int N, class T = Number<S>>
+__global__ void batch_gradients(const __grid_constant__ Channels s, T one_nth, const S* g,
+                                const S* x, const T* mean, const T* invstd, const T* weight,
+                                const T* gw, const T* gb, S* gx) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x * N;
+  for (int64_t i = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * N; i < s.count; i += step) {
+    T v[N], from_x[N], m[N], r[N], w[N], sum_gx[N], sum_g[N];
+    load_numbers<S, N>(g + i, v);
+    load_numbers<S, N>(x + i, from_x);
+    const auto place = s.place(i);
+    s.values(mean, T(0), place, m);
+    s.values(invstd, T(0), place, r);
+    s.values(weight, T(1), place, w);
+    s.values(gw, T(0), place, sum_gx);
+    s.values(gb, T(0), place, sum_g);
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+      const T scale = r[j] * w[j];
+      v[j] = scale * v[j] - scale * sum_g[j] * one_nth -
+             (from_x[j] - m[j]) * (scale * r[j] * sum_gx[j] * one_nth);
+    }
+    store_numbers<S, N>(gx + i, v);
   }
-  sum_g = channel_sum(sum_g);
-  sum_gx = channel_sum(sum_gx);
-  if (!inside || place.thread != 0) return;
-  if (gw) gw[place.channel] = static_cast<T>(sum_gx * invstd[place.channel]);
-  if (gb) gb[place.channel] = static_cast<T>(sum_g);
-  sums[2 * place.channel] = sum_g;
-  sums[2 * place.channel + 1] = sum_gx;
-}
-template <class T>
-void batch_norm_backward(const BatchNormShape& s, bool training, const T* g, const T* x,
-                         const T* mean, const T* invstd, const T* weight, T* gx, T* gw, T* gb) {
-  if (s.channels == 0) return;
-  const Workspace memory(2 * static_cast<size_t>(s.channels) * sizeof(double));
-  double* sums = memory.as<double>();
-  const dim3 block = channel_block(s.spatial);
-  launch(batch_gradient_sums<T>, channel_blocks(s.channels, block), block, 0, s, g, x, mean, invstd,
-         gw, gb, sums);
-  if (!gx) return;
-  const double count = static_cast<double>(s.batch * s.spatial);
-  each(s.batch * s.channels * s.spatial, [=] __device__(int64_t i) {
-    const int64_t c = i / s.spatial % s.channels;
-    const double inverse = invstd[c], scale = inverse * (weight ? weight[c] : T(1));
-    const auto a = static_cast<T>(training ? scale * sums[2 * c] / count : 0),
-               b = static_cast<T>(training ? scale * inverse * inverse * sums[2 * c + 1] / count
-                                           : 0);
-    gx[i] = static_cast<T>(scale) * g[i] - a - (x[i] - mean[c]) * b;
-  });
 }
 
-template <class T>
-const NormKernels<T> table{row_norm<T>,       row_norm_backward<T>, batch_norm_training<T>,
-                           update_running<T>, batch_norm<T>,        batch_norm_backward<T>};
+template <class S, class T = Number<S>>
+void batch_norm_backward(const BatchNormShape& shape, bool training, const S* g, const S* x,
+                         const T* mean, const T* invstd, const T* weight, S* gx, T* gw, T* gb) {
+  if (shape.channels == 0) return;
+  const auto channels = static_cast<size_t>(shape.channels);
+  const Workspace memory(2 * channels * sizeof(T));
+  T* sum_gx = gw ? gw : memory.as<T>();
+  T* sum_g = gb ? gb : memory.as<T>() + channels;
+  channel_gradients<S>(channel_shape(shape), {mean, invstd, 0, 1}, g, x, sum_gx, sum_g);
+  if (!gx || shape.batch * shape.spatial == 0) return;
+  const Channels s(shape);
+  const auto one_nth = static_cast<T>(1.0 / static_cast<double>(shape.batch * shape.spatial));
+  if (!training) sum_gx = sum_g = nullptr;
+  const auto run = [&]<class Width>(Tag<Width>) {
+    launch(batch_gradients<S, Width::value>, blocks_for(s.count / Width::value), kThreads, 0, s,
+           one_nth, g, x, mean, invstd, weight, sum_gx, sum_g, gx);
+  };
+  s.by_width<S>(run, g, x, mean, invstd, weight, sum_gx, sum_g, gx);
+}
+
+template <class T> const NormKernels<T> row_table{row_norm<T>, row_norm_backward<T>};
+template <class S>
+const BatchNormKernels<S> batch_table{batch_norm_training<S>, update_running<Number<S>>,
+                                      batch_norm<S>, batch_norm_backward<S>};
 
 }  // namespace
 
 void add_norm_tables(std::vector<DeviceTable>& to) {
-  to.insert(to.end(), {device_table(table<float>), device_table(table<double>)});
+  to.insert(to.end(), {device_table(row_table<float>), device_table(row_table<double>),
+                       device_table(batch_table<float>), device_table(batch_table<double>),
+                       device_table(batch_table<Half>), device_table(batch_table<BFloat16>)});
 }
 
 }  // namespace taeda::cuda
