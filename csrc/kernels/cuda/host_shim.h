@@ -85,6 +85,12 @@ inline void __threadfence_system() {}
 template <class T> T __shfl_xor_sync(unsigned, T own, int mask) {
   return taeda::cuda::shim::shuffle(own, taeda::cuda::shim::lane() ^ mask);
 }
+inline bool __any_sync(unsigned, bool own) {
+  const taeda::cuda::shim::Gathered<bool> all(own);
+  for (int lane = 0; lane < warpSize; ++lane)
+    if (all[lane]) return true;
+  return false;
+}
 template <class T, class U> T atomicMin(T* p, U v) {
   const T old = *p;
   if (v < old) *p = v;

@@ -20,6 +20,8 @@ __device__ inline int lane_of_warp() { return static_cast<int>(threadIdx.x % 32)
 
 #ifdef TAEDA_HOST_SHIM
 
+inline unsigned thread_read_again() { return threadIdx.x; }
+
 using SharedAddress = char*;
 inline SharedAddress shared_address(void* p) { return static_cast<char*>(p); }
 
@@ -65,6 +67,13 @@ inline void commit_copies() { shim::commit_copies(); }
 template <int kMost> void wait_for_copies() { shim::wait_for_copies(kMost); }
 
 #else
+
+// threadIdx.x, where what follows from it shall be computed again and not stay in registers.
+__device__ inline unsigned thread_read_again() {
+  unsigned thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
 
 using SharedAddress = uint32_t;
 __device__ inline SharedAddress shared_address(void* p) {

@@ -80,9 +80,9 @@ template <class T> struct RowsOf {
   }
 };
 template <class T>
-__device__ RowsOf<T> rows_from(const AttentionShape& s, const AttentionMatrices<const T>& m,
-                               int64_t at, int64_t first, int64_t rows, int64_t columns) {
-  return {row_of(s, m, at, first), m.row, rows - first, columns};
+__device__ RowsOf<T> rows_from(const AttentionMatrices<const T>& m, int64_t first, int64_t rows,
+                               int64_t columns) {
+  return {m.data + first * m.row, m.row, rows - first, columns};
 }
 
 // Shared memory: panels for two sides, or for a whole right side, and a left side of weights.
@@ -118,21 +118,22 @@ template <class S> struct Memory {
 };
 
 template <class S, class T>
-__device__ __forceinline__ void store(const AttentionShape& s, Sums<S>& sums,
-                                      const AttentionMatrices<T>& to, int64_t at, int64_t first_row,
-                                      int64_t rows, int64_t first_column, int64_t columns) {
+__device__ __forceinline__ void store(Sums<S>& sums, const AttentionMatrices<T>& to,
+                                      int64_t first_row, int64_t rows, int64_t first_column,
+                                      int64_t columns) {
   sums.each([&](S& v, int row, int column) {
     if (first_row + row < rows && first_column + column < columns)
-      row_of(s, to, at, first_row + row)[first_column + column] = convert<T>(v);
+      to.data[(first_row + row) * to.row + first_column + column] = convert<T>(v);
   });
 }
 
 // -inf where the query does not see the key.
-template <class F, class S>
-__device__ S score(const F& f, int64_t at, S product, int64_t query, int64_t key) {
-  if (query >= f.s.queries || is_hidden(f.s, query, key)) return static_cast<S>(-portable::kInf);
-  const S v = S(f.s.scale) * product;
-  return f.mask.data ? v + mask_at(f.s, f.mask, at, query, key) : v;
+template <class S>
+__device__ S score(const AttentionShape& s, const AttentionMask<S>& mask, S product, int64_t query,
+                   int64_t key) {
+  if (query >= s.queries || is_hidden(s, query, key)) return static_cast<S>(-portable::kInf);
+  const S v = S(s.scale) * product;
+  return mask.data ? v + mask_at(s, mask, query, key) : v;
 }
 template <class S> __device__ S exp_of(S score, S base) {
   return score == static_cast<S>(-portable::kInf) ? S(0) : portable::exp(score - base);
@@ -151,17 +152,20 @@ __global__ void __launch_bounds__(kBlock)
     attend(const __grid_constant__ FlashForward<T> f, int64_t parts) {
   using S = AttentionScore<T>;
   const AttentionShape& s = f.s;
-  const int64_t at = blockIdx.x / parts, first = (parts - 1 - blockIdx.x % parts) * kTile,
+  const int at = static_cast<int>(blockIdx.x / parts);
+  const int64_t first = (parts - 1 - blockIdx.x % parts) * kTile,
                 first_column = int64_t{blockIdx.y} * kTile;
   const Memory<S> memory;
-  const auto queries = rows_from(s, f.q, at, first, s.queries, s.size);
+  const auto mask = matrix_of(s, f.mask, at);
+  const auto all_k = matrix_of(s, f.k, at), all_v = matrix_of(s, f.v, at);
+  const auto queries = rows_from(matrix_of(s, f.q, at), first, s.queries, s.size);
   S most[kOwnRows], sum[kOwnRows] = {};
   for (S& m : most) m = static_cast<S>(-portable::kInf);
   Sums<S> out;
   for (int64_t key = 0; key < s.keys && !(s.causal && key >= first + kTile); key += kTile) {
-    Sums<S> weights = memory.dots(queries, rows_from(s, f.k, at, key, s.keys, s.size));
+    Sums<S> weights = memory.dots(queries, rows_from(all_k, key, s.keys, s.size));
     weights.each(
-        [&](S& v, int row, int column) { v = score(f, at, v, first + row, key + column); });
+        [&](S& v, int row, int column) { v = score(s, mask, v, first + row, key + column); });
 #pragma unroll
     for (int i = 0; i < kOwnRows; ++i) {
       S now = most[i];
@@ -173,7 +177,7 @@ __global__ void __launch_bounds__(kBlock)
       for (S& v : weights.at[i]) sum[i] += v = exp_of(v, now);
       for (S& v : out.at[i]) v *= factor;
     }
-    memory.add(out, weights, rows_from(s, f.v, at, key, s.keys, s.value_size), first_column);
+    memory.add(out, weights, rows_from(all_v, key, s.keys, s.value_size), first_column);
   }
 #pragma unroll
   for (int i = 0; i < kOwnRows; ++i) {
@@ -184,7 +188,7 @@ __global__ void __launch_bounds__(kBlock)
       f.log_sums[at * s.queries + query] =
           all == S(0) ? static_cast<S>(portable::kInf) : most[i] + portable::log(all);
   }
-  store(s, out, f.out, at, first, s.queries, first_column, s.value_size);
+  store(out, matrix_of(s, f.out, at), first, s.queries, first_column, s.value_size);
 }
 
 // The columns of dq from blockIdx.y * kTile.
@@ -193,19 +197,23 @@ __global__ void __launch_bounds__(kBlock)
     query_gradients(const __grid_constant__ FlashBackward<T> f, int64_t parts) {
   using S = AttentionScore<T>;
   const AttentionShape& s = f.s;
-  const int64_t at = blockIdx.x / parts, first = (parts - 1 - blockIdx.x % parts) * kTile,
+  const int at = static_cast<int>(blockIdx.x / parts);
+  const int64_t first = (parts - 1 - blockIdx.x % parts) * kTile,
                 first_column = int64_t{blockIdx.y} * kTile;
   const Memory<S> memory;
-  const auto queries = rows_from(s, f.q, at, first, s.queries, s.size);
-  const auto gradients = rows_from(s, f.g, at, first, s.queries, s.value_size);
+  const auto mask = matrix_of(s, f.mask, at);
+  const auto all_k = matrix_of(s, f.k, at), all_v = matrix_of(s, f.v, at);
+  const auto queries = rows_from(matrix_of(s, f.q, at), first, s.queries, s.size);
+  const auto gradients = rows_from(matrix_of(s, f.g, at), first, s.queries, s.value_size);
   Sums<S> dq;
   for (int64_t key = 0; key < s.keys && !(s.causal && key >= first + kTile); key += kTile) {
-    const auto keys = rows_from(s, f.k, at, key, s.keys, s.size);
+    const auto keys = rows_from(all_k, key, s.keys, s.size);
     Sums<S> weights = memory.dots(queries, keys);
-    Sums<S> changes = memory.dots(gradients, rows_from(s, f.v, at, key, s.keys, s.value_size));
+    Sums<S> changes = memory.dots(gradients, rows_from(all_v, key, s.keys, s.value_size));
     weights.each([&](S& v, int row, int column) {
       const int64_t query = first + row, stat = at * s.queries + query;
-      v = query < s.queries ? exp_of(score(f, at, v, query, key + column), f.log_sums[stat]) : S(0);
+      v = query < s.queries ? exp_of(score(s, mask, v, query, key + column), f.log_sums[stat])
+                            : S(0);
     });
     changes.each([&](S& v, int row, int column) {
       const int64_t query = first + row;
@@ -214,7 +222,7 @@ __global__ void __launch_bounds__(kBlock)
     });
     memory.add(dq, changes, keys, first_column);
   }
-  store(s, dq, f.dq, at, first, s.queries, first_column, s.size);
+  store(dq, matrix_of(s, f.dq, at), first, s.queries, first_column, s.size);
 }
 
 // The columns of dk and dv from blockIdx.y * kTile.
@@ -223,19 +231,21 @@ __global__ void __launch_bounds__(kBlock)
     key_gradients(const __grid_constant__ FlashBackward<T> f, int64_t parts) {
   using S = AttentionScore<T>;
   const AttentionShape& s = f.s;
-  const int64_t at = blockIdx.x / parts, first = blockIdx.x % parts * kTile,
-                first_column = int64_t{blockIdx.y} * kTile;
+  const int at = static_cast<int>(blockIdx.x / parts);
+  const int64_t first = blockIdx.x % parts * kTile, first_column = int64_t{blockIdx.y} * kTile;
   const Memory<S> memory;
-  const auto keys = rows_from(s, f.k, at, first, s.keys, s.size);
-  const auto values = rows_from(s, f.v, at, first, s.keys, s.value_size);
+  const auto mask = matrix_of(s, f.mask, at);
+  const auto all_q = matrix_of(s, f.q, at), all_g = matrix_of(s, f.g, at);
+  const auto keys = rows_from(matrix_of(s, f.k, at), first, s.keys, s.size);
+  const auto values = rows_from(matrix_of(s, f.v, at), first, s.keys, s.value_size);
   Sums<S> dk, dv;
   for (int64_t query = s.causal ? first : 0; query < s.queries; query += kTile) {
-    const auto queries = rows_from(s, f.q, at, query, s.queries, s.size);
-    const auto gradients = rows_from(s, f.g, at, query, s.queries, s.value_size);
+    const auto queries = rows_from(all_q, query, s.queries, s.size);
+    const auto gradients = rows_from(all_g, query, s.queries, s.value_size);
     Sums<S> weights = memory.dots(keys, queries);
     weights.each([&](S& v, int row, int column) {
       const int64_t q = query + column, stat = at * s.queries + q;
-      v = q < s.queries ? exp_of(score(f, at, v, q, first + row), f.log_sums[stat]) : S(0);
+      v = q < s.queries ? exp_of(score(s, mask, v, q, first + row), f.log_sums[stat]) : S(0);
     });
     memory.add(dv, weights, gradients, first_column);
     Sums<S> changes = memory.dots(values, gradients);
@@ -246,8 +256,8 @@ __global__ void __launch_bounds__(kBlock)
     });
     memory.add(dk, changes, queries, first_column);
   }
-  store(s, dk, f.dk, at, first, s.keys, first_column, s.size);
-  store(s, dv, f.dv, at, first, s.keys, first_column, s.value_size);
+  store(dk, matrix_of(s, f.dk, at), first, s.keys, first_column, s.size);
+  store(dv, matrix_of(s, f.dv, at), first, s.keys, first_column, s.value_size);
 }
 
 template <class T> struct Kernels {

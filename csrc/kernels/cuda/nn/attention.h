@@ -30,20 +30,21 @@ template <class T> struct FlashBackward {
   S* dots;  // of each row of out with its gradient
 };
 
-// Row `row` of matrix `at` of a batch.
-template <class M>
-__device__ auto* row_of(const AttentionShape& s, const M& m, int64_t at, int64_t row) {
-  return m.data + at / s.heads * m.batch + at % s.heads * m.head + row * m.row;
+// Matrix `at` of a batch, or the mask of its scores.
+template <class M> __device__ M matrix_of(const AttentionShape& s, M m, int at) {
+  const auto heads = static_cast<int>(s.heads);
+  if (m.data) m.data += at / heads * m.batch + at % heads * m.head;
+  return m;
 }
 __device__ inline bool is_hidden(const AttentionShape& s, int64_t query, int64_t key) {
   return key >= s.keys || (s.causal && key > query);
 }
 // What is added to the score of a pair that may be outside.
 template <class S>
-__device__ S mask_at(const AttentionShape& s, const AttentionMask<S>& mask, int64_t at,
-                     int64_t query, int64_t key) {
+__device__ S mask_at(const AttentionShape& s, const AttentionMask<S>& mask, int64_t query,
+                     int64_t key) {
   if (query >= s.queries || key >= s.keys) return S(0);
-  return row_of(s, mask, at, query)[key * mask.column];
+  return mask.data[query * mask.row + key * mask.column];
 }
 
 constexpr int kLanesOfDots = 8;  // threads for each row
@@ -54,13 +55,15 @@ __global__ void row_dots(const __grid_constant__ FlashBackward<T> f) {
     T at[kAtOnce];
   };
   using S = AttentionScore<T>;
-  const int64_t row = group_index(), at = row / f.s.queries, query = row % f.s.queries;
-  const bool inside = at < f.s.batch * f.s.heads;
+  const int64_t row = group_index(), query = row % f.s.queries;
+  const bool inside = row < f.s.batch * f.s.heads * f.s.queries;
+  const auto at = static_cast<int>(row / f.s.queries);
+  const auto all_out = matrix_of(f.s, f.out, at), all_g = matrix_of(f.s, f.g, at);
   S sum = 0;
   for (int64_t c = threadIdx.x * kAtOnce; inside && c < f.s.value_size;
        c += kLanesOfDots * kAtOnce) {
-    const auto out = *reinterpret_cast<const Elements*>(row_of(f.s, f.out, at, query) + c);
-    const auto g = *reinterpret_cast<const Elements*>(row_of(f.s, f.g, at, query) + c);
+    const auto out = *reinterpret_cast<const Elements*>(all_out.data + query * all_out.row + c);
+    const auto g = *reinterpret_cast<const Elements*>(all_g.data + query * all_g.row + c);
     for (int i = 0; i < kAtOnce; ++i) sum += convert<S>(out.at[i]) * convert<S>(g.at[i]);
   }
   sum = group_sum(sum);

@@ -8,51 +8,56 @@ namespace taeda::cuda {
 namespace {
 
 constexpr int kM = 2;  // tiles of 16 queries of a warp
-constexpr int kQueries = 16 * kM * kWarps, kKeys = 64;
+constexpr int kQueries = 16 * kM * kWarps;
+template <int D> constexpr int kKeysOf = D <= 64 ? 64 : 32;  // what registers hold
+template <int D> constexpr int kSharedBytes = Tile<D>::bytes(kQueries + 4 * kKeysOf<D>);
 
-template <int D> constexpr int kSharedBytes = Tile<D>::bytes(kQueries + 4 * kKeys);
-
-// The softmax of the queries of a warp so far. Sums are of a lane's own keys.
+// The softmax of the queries of a warp so far: sums of exponentials relative to `base`, each lane's
+// of its own keys. The base follows the largest score once that is 2^kLead times as far, so that
+// sums are rarely brought to a new base.
 struct Softmax {
-  float most[kM][2], sum[kM][2];
+  static constexpr float kLead = 8;
+  float base[kM][2], sum[kM][2];
 
   __device__ __forceinline__ Softmax() {
     for (int m = 0; m < kM; ++m)
       for (int half = 0; half < 2; ++half) {
-        most[m][half] = static_cast<float>(-portable::kInf);
+        base[m][half] = static_cast<float>(-portable::kInf);
         sum[m][half] = 0;
       }
   }
-  // Scores, `unit` times which are powers of 2, become weights relative to the most so far; what
-  // has been summed is made so too.
+  // Scores, `unit` times which are powers of 2, become weights; `out` stays relative to the base.
   template <int kN, int kColumns>
   __device__ __forceinline__ void weigh(Sums<kM, kN>& scores, float unit, Sums<kM, kColumns>& out) {
+    float most[kM][2];
+    bool far = false;
 #pragma unroll
     for (int m = 0; m < kM; ++m)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        float now = most[m][half];
+        float& now = most[m][half];
+        now = base[m][half];
 #pragma unroll
         for (int n = 0; n < kN; ++n)
           now = fmaxf(now, fmaxf(scores.at[m][n][2 * half], scores.at[m][n][2 * half + 1]));
         now = fmaxf(now, __shfl_xor_sync(~0u, now, 1));
         now = fmaxf(now, __shfl_xor_sync(~0u, now, 2));
-        const float base = now == static_cast<float>(-portable::kInf) ? 0 : now * unit;
-        const float factor = exp2_approximate(most[m][half] * unit - base);
-        most[m][half] = now;
-        sum[m][half] *= factor;
+        far |= (now - base[m][half]) * unit > kLead;
+      }
+    if (__any_sync(~0u, far)) rebase(most, unit, out);
+#pragma unroll
+    for (int m = 0; m < kM; ++m)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float start = exponent_of_base(m, half, unit);
 #pragma unroll
         for (int n = 0; n < kN; ++n)
 #pragma unroll
           for (int i = 2 * half; i < 2 * half + 2; ++i) {
             float& v = scores.at[m][n][i];
-            v = exp2_approximate(v * unit - base);
+            v = exp2_approximate(v * unit - start);
             sum[m][half] += v;
           }
-#pragma unroll
-        for (int n = 0; n < kColumns; ++n)
-#pragma unroll
-          for (int i = 2 * half; i < 2 * half + 2; ++i) out.at[m][n][i] *= factor;
       }
   }
   __device__ __forceinline__ float total(int m, int half) const {
@@ -60,17 +65,39 @@ struct Softmax {
     all += __shfl_xor_sync(~0u, all, 1);
     return all + __shfl_xor_sync(~0u, all, 2);
   }
+
+ private:
+  // 0 where no key has been seen yet, so that hidden keys weigh nothing.
+  __device__ __forceinline__ float exponent_of_base(int m, int half, float unit) const {
+    return base[m][half] == static_cast<float>(-portable::kInf) ? 0 : base[m][half] * unit;
+  }
+  template <int kColumns>
+  __device__ __forceinline__ void rebase(const float (&to)[kM][2], float unit,
+                                         Sums<kM, kColumns>& out) {
+    float factor[kM][2];
+#pragma unroll
+    for (int m = 0; m < kM; ++m)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float before = base[m][half] * unit;
+        base[m][half] = to[m][half];
+        factor[m][half] = exp2_approximate(before - exponent_of_base(m, half, unit));
+        sum[m][half] *= factor[m][half];
+      }
+    out.each([&](float& v, int m, int half, int) { v *= factor[m][half]; });
+  }
 };
 
 // Where the queries are few, in registers; else they are read for each tile of keys.
 template <int D>
 using Queries = std::conditional_t<D <= 64, LeftInRegisters<D, kM>, LeftInMemory<D, kM>>;
 template <int D> __device__ __forceinline__ Queries<D> queries_in(SharedAddress rows) {
-  const LeftInMemory<D, kM> in_memory{Lanes<D>::down_first(rows)};
+  const LeftInMemory<D, kM> in_memory{rows};
   if constexpr (D <= 64) {
     LeftInRegisters<D, kM> to;
+    const auto loader = in_memory.loader();
 #pragma unroll
-    for (int step = 0; step < D / 16; ++step) in_memory.load(to.at[step], step);
+    for (int step = 0; step < D / 16; ++step) loader.load(to.at[step], step);
     return to;
   } else {
     return in_memory;
@@ -82,8 +109,9 @@ template <class T, int D, bool kScored>
 __global__ void __launch_bounds__(kBlock, 2)
     attend_tiles(const __grid_constant__ FlashForward<T> f, int parts) {
   using Rows = Tile<D>;
+  constexpr int kKeys = kKeysOf<D>;
   const AttentionShape& s = f.s;
-  const int64_t at = static_cast<int>(blockIdx.x) / parts;
+  const int at = static_cast<int>(blockIdx.x) / parts;
   // The last first: under a causal mask they take longest.
   const int first = (parts - 1 - static_cast<int>(blockIdx.x) % parts) * kQueries;
   const int own_rows = static_cast<int>(threadIdx.x) / 32 * 16 * kM, own_first = first + own_rows;
@@ -94,20 +122,19 @@ __global__ void __launch_bounds__(kBlock, 2)
             keys = s.causal && first + kQueries < all_keys ? first + kQueries : all_keys;
 
   const auto keys_at = [&](int tile) { return key_tiles + tile % 2 * Rows::bytes(2 * kKeys); };
+  const auto k = matrix_of(s, f.k, at), v = matrix_of(s, f.v, at);
   const auto copy_keys = [&](int tile) {
-    const int64_t key = tile * kKeys;
-    const SharedAddress to = keys_at(tile);
-    copy_rows<D, kKeys>(to, row_of(s, f.k, at, key), f.k.row, s.keys - key, s.size);
-    copy_rows<D, kKeys>(to + Rows::bytes(kKeys), row_of(s, f.v, at, key), f.v.row, s.keys - key,
-                        s.value_size);
+    copy_rows<D, kKeys>(keys_at(tile), k, tile * kKeys, s.keys, s.size);
+    copy_rows<D, kKeys>(keys_at(tile) + Rows::bytes(kKeys), v, tile * kKeys, s.keys, s.value_size);
     commit_copies();
   };
-  copy_rows<D, kQueries>(query_tile, row_of(s, f.q, at, first), f.q.row, s.queries - first, s.size);
+  copy_rows<D, kQueries>(query_tile, matrix_of(s, f.q, at), first, s.queries, s.size);
   copy_keys(0);
   wait_for_copies<0>();
   __syncthreads();
   const Queries<D> queries = queries_in<D>(query_tile + Rows::bytes(own_rows));
 
+  const auto mask = matrix_of(s, f.mask, at);
   const float power = static_cast<float>(s.scale * kLog2E), unit = kScored ? 1 : power;
   Softmax softmax;
   Sums<kM, D / 8> out;
@@ -124,9 +151,9 @@ __global__ void __launch_bounds__(kBlock, 2)
     if constexpr (kScored)
       scores.each([&](float& v, int m, int half, int column) {
         v *= power;
-        if (f.mask.data)
+        if (mask.data)
           v += static_cast<float>(kLog2E) *
-               mask_at(s, f.mask, at, own_first + row_in_sums(m, half), key + column);
+               mask_at(s, mask, own_first + row_in_sums(m, half), key + column);
       });
     if (key + kKeys > all_keys || (s.causal && key + kKeys > own_first + 1))
       scores.each([&](float& v, int m, int half, int column) {
@@ -150,11 +177,11 @@ __global__ void __launch_bounds__(kBlock, 2)
         f.log_sums[at * s.queries + query] =
             sum == 0
                 ? static_cast<float>(portable::kInf)
-                : softmax.most[m][half] * unit / static_cast<float>(kLog2E) + portable::log(sum);
+                : softmax.base[m][half] * unit / static_cast<float>(kLog2E) + portable::log(sum);
     }
   out.each([&](float& v, int m, int half, int) { v *= inverse[m][half]; });
-  store_rows<T, D>(memory + Rows::bytes(own_rows), out, row_of(s, f.out, at, own_first), f.out.row,
-                   s.queries - own_first, s.value_size);
+  store_rows<T, D>(memory + Rows::bytes(own_rows), out, matrix_of(s, f.out, at), own_first,
+                   s.queries, s.value_size);
 }
 
 template <class T, int D, bool kScored> void start_tiles(const FlashForward<T>& f) {

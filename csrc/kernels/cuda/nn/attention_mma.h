@@ -18,20 +18,23 @@ template <int D> struct Tile {
   }
 };
 
-// Begins to copy kRows rows of `size` elements, `step` apart; what is beyond `rows` or `size` is 0.
+// Begins to copy kRows rows of a matrix from `first`; what is beyond its rows or columns is 0. A
+// thread copies chunks at one place of some rows.
 template <int D, int kRows, class T>
-__device__ __forceinline__ void copy_rows(SharedAddress to, const T* from, int64_t step,
-                                          int64_t rows, int64_t size) {
+__device__ __forceinline__ void copy_rows(SharedAddress tile, const AttentionMatrices<const T>& m,
+                                          int first, int64_t rows, int64_t columns) {
   constexpr int kAtOnce = kBlock / Tile<D>::kChunks;
-  static_assert(kRows % kAtOnce == 0);
-  const int chunk = static_cast<int>(threadIdx.x) % Tile<D>::kChunks;
-  const int first = static_cast<int>(threadIdx.x) / Tile<D>::kChunks;
+  static_assert(kRows % kAtOnce == 0 && kAtOnce % 8 == 0);
+  const auto thread = static_cast<int>(thread_read_again());
+  const int chunk = thread % Tile<D>::kChunks, row = thread / Tile<D>::kChunks;
+  const int left = chunk * 8 < columns ? static_cast<int>(rows) - first - row : 0;
+  const auto step = static_cast<int>(m.row);
+  const T* from = m.data + int64_t{first + row} * step + chunk * 8;
+  tile += Tile<D>::offset(row, chunk);
 #pragma unroll
   for (int i = 0; i < kRows; i += kAtOnce) {
-    const int row = first + i;
-    const bool inside = row < rows && chunk * 8 < size;
-    copy_async<16>(to + Tile<D>::offset(row, chunk), inside ? from + row * step + chunk * 8 : from,
-                   inside);
+    copy_async<16>(tile + Tile<D>::bytes(i), from, i < left);
+    from += step * kAtOnce;
   }
 }
 
@@ -43,11 +46,13 @@ template <int D> struct Lanes {
   // A left side of 16 rows x 16 columns, or with rows and columns exchanged a right side of 16
   // rows x 16 columns: matrices (0, 0), (8, 0), (0, 8), (8, 8).
   __device__ static Lanes down_first(SharedAddress tile) {
-    return at(tile, lane_of_warp() % 16, lane_of_warp() / 16);
+    const int lane = lane_again();
+    return at(tile, lane % 16, lane / 16);
   }
   // A right side of 16 columns, which are the tile's rows: matrices (0, 0), (0, 8), (8, 0), (8, 8).
   __device__ static Lanes across_first(SharedAddress tile) {
-    return at(tile, lane_of_warp() / 16 * 8 + lane_of_warp() % 8, lane_of_warp() / 8 % 2);
+    const int lane = lane_again();
+    return at(tile, lane / 16 * 8 + lane % 8, lane / 8 % 2);
   }
   // first_row: of 8. chunk: even.
   template <bool kTransposed = false>
@@ -56,6 +61,8 @@ template <int D> struct Lanes {
   }
 
  private:
+  // The places of all chunks would stay in registers through a loop over tiles.
+  __device__ static int lane_again() { return static_cast<int>(thread_read_again() % 32); }
   __device__ static Lanes at(SharedAddress tile, int row, int chunk) {
     return {tile + row * Tile<D>::kRowBytes, chunk ^ (row & 7)};
   }
@@ -110,11 +117,15 @@ __device__ __forceinline__ Left<kM, kN / 2> rounded(const Sums<kM, kN>& s) {
 
 // Left sides from rows in shared memory, or already in registers.
 template <int D, int kM> struct LeftInMemory {
-  Lanes<D> lanes;
-  __device__ __forceinline__ void load(uint32_t (&to)[kM][4], int step) const {
+  SharedAddress rows;
+  struct Loader {
+    Lanes<D> lanes;
+    __device__ __forceinline__ void load(uint32_t (&to)[kM][4], int step) const {
 #pragma unroll
-    for (int m = 0; m < kM; ++m) lanes.load(to[m], 16 * m, 2 * step);
-  }
+      for (int m = 0; m < kM; ++m) lanes.load(to[m], 16 * m, 2 * step);
+    }
+  };
+  __device__ __forceinline__ Loader loader() const { return {Lanes<D>::down_first(rows)}; }
 };
 template <int D, int kM> struct LeftInRegisters {
   uint32_t at[D / 16][kM][4];
@@ -124,16 +135,18 @@ template <int D, int kM> struct LeftInRegisters {
 #pragma unroll
       for (int i = 0; i < 4; ++i) to[m][i] = at[step][m][i];
   }
+  __device__ __forceinline__ const LeftInRegisters& loader() const { return *this; }
 };
 
 // to += left right^T, of rows of D: 8 kN of the right.
 template <class T, int D, int kM, int kN, class Given>
 __device__ __forceinline__ void add_dots(Sums<kM, kN>& to, const Given& left, SharedAddress right) {
+  const auto& loader = left.loader();
   const auto lanes = Lanes<D>::across_first(right);
 #pragma unroll
   for (int step = 0; step < D / 16; ++step) {
     uint32_t a[kM][4];
-    left.load(a, step);
+    loader.load(a, step);
 #pragma unroll
     for (int n = 0; n < kN; n += 2) {
       uint32_t b[4];
@@ -167,10 +180,11 @@ __device__ __forceinline__ void add_product(Sums<kM, D / 8>& to, const Left<kM, 
 }
 
 // The warp's rows of a result: rounded into `tile`, its rows of a tile that it reads no more, and
-// from there to memory, `rows` rows of `size` elements.
+// from there to memory, from row `first`.
 template <class T, int D, int kM>
-__device__ __forceinline__ void store_rows(char* tile, Sums<kM, D / 8>& s, T* to, int64_t step,
-                                           int64_t rows, int64_t size) {
+__device__ __forceinline__ void store_rows(char* tile, Sums<kM, D / 8>& s,
+                                           const AttentionMatrices<T>& to, int first, int64_t rows,
+                                           int64_t columns) {
   struct alignas(16) Chunk {
     uint32_t pairs[4];
   };
@@ -188,14 +202,13 @@ __device__ __forceinline__ void store_rows(char* tile, Sums<kM, D / 8>& s, T* to
 #pragma unroll
   for (int i = lane_of_warp(); i < 16 * kM * Tile<D>::kChunks; i += 32) {
     const int row = i / Tile<D>::kChunks, chunk = i % Tile<D>::kChunks;
-    if (row < rows && chunk * 8 < size)
-      *reinterpret_cast<Chunk*>(to + row * step + chunk * 8) =
+    if (first + row < rows && chunk * 8 < columns)
+      *reinterpret_cast<Chunk*>(to.data + (first + row) * to.row + chunk * 8) =
           *reinterpret_cast<const Chunk*>(tile + Tile<D>::offset(row, chunk));
   }
 }
 
-// ---- Which calls
-// ---------------------------------------------------------------------------------
+// ---- Which calls -------------------------------------------------------------------------------
 
 // Whether rows can be copied by 16 bytes.
 template <class T> bool has_chunks(const AttentionMatrices<T>& m) {
@@ -203,9 +216,10 @@ template <class T> bool has_chunks(const AttentionMatrices<T>& m) {
          m.row % 8 == 0;
 }
 template <class... M> bool fits_tensor_cores(const AttentionShape& s, const M&... m) {
-  constexpr int64_t most = int64_t{1} << 30;
+  constexpr int64_t most = int64_t{1} << 30;  // places are ints
   return s.size <= 128 && s.value_size <= 128 && s.size % 8 == 0 && s.value_size % 8 == 0 &&
-         s.size > 0 && s.queries < most && s.keys < most && (has_chunks(m) && ...);
+         s.size > 0 && s.queries < most && s.keys < most && (has_chunks(m) && ...) &&
+         ((m.row < most / 64) && ...);
 }
 inline bool is_narrow(const AttentionShape& s) { return s.size <= 64 && s.value_size <= 64; }
 
