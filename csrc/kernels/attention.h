@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
+#include "base/half.h"
 #include "kernels/kernels.h"
 
 namespace taeda {
@@ -40,5 +42,31 @@ template <class T> struct AttentionKernels {  // T: float, double
 
   static const AttentionKernels cpu;
 };
+
+// What scores and masks of T are: T itself, but float of half precision.
+template <class T>
+using AttentionScore =
+    std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+
+// The same for devices that take half precision as it is, and keep of each row the logarithm of the
+// sum of its exponentials, so that the gradients need not find it again. A device that has these
+// needs no AttentionKernels; the CPU has none.
+template <class T> struct FlashAttentionKernels {  // T: float, double, Half, BFloat16
+  using In = AttentionMatrices<const T>;
+  using Out = AttentionMatrices<T>;
+  using S = AttentionScore<T>;
+
+  // log_sums: one for each query, (batch, head, query); +inf of a query that sees no key.
+  KernelFn<void(const AttentionShape& s, In q, In k, In v, AttentionMask<S> mask, Out out,
+                S* log_sums)>
+      forward;
+  // out and log_sums: what `forward` gave. All of dq, dk and dv is written.
+  KernelFn<void(const AttentionShape& s, In g, In q, In k, In v, AttentionMask<S> mask, In out,
+                const S* log_sums, Out dq, Out dk, Out dv)>
+      backward;
+
+  static const FlashAttentionKernels cpu;
+};
+template <class T> inline constinit const FlashAttentionKernels<T> FlashAttentionKernels<T>::cpu{};
 
 }  // namespace taeda

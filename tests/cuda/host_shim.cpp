@@ -11,6 +11,8 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <vector>
@@ -69,6 +71,20 @@ class Scheduler {
     wait(State::AtWarpBarrier);
     return got;
   }
+  const char* gather(const void* own, size_t size) {
+    const unsigned self = current_->thread, turn = turns_[self]++ % 2;
+    char* all = gathered_.get() + turn * kMostThreads * kMostGathered;
+    if (size) std::memcpy(all + self * kMostGathered, own, size);
+    wait(State::AtWarpBarrier);
+    return all + self / 32 * 32 * kMostGathered;
+  }
+  struct Copy {
+    void* to;
+    const void* from;
+    size_t size;
+    bool ends_group;
+  };
+  std::deque<Copy>& copies() { return copies_[current_->thread]; }
   char* shared() { return shared_.get(); }
 
  private:
@@ -77,6 +93,8 @@ class Scheduler {
     live_ = threads_;
     live_in_warp_.fill(0);
     for (unsigned t = 0; t < threads_; ++t) ++live_in_warp_[t / 32];
+    turns_.fill(0);
+    for (auto& copies : copies_) copies.clear();
     while (started_ < threads_) resume(idle());
     while (live_ > 0) {
       release();
@@ -158,6 +176,9 @@ class Scheduler {
   unsigned threads_ = 0, started_ = 0, live_ = 0;
   std::array<unsigned, kMostWarps> live_in_warp_{};
   std::array<uint64_t, kMostThreads> slots_{};
+  std::array<unsigned, kMostThreads> turns_{};
+  std::unique_ptr<char[]> gathered_{new char[2 * kMostThreads * kMostGathered]};
+  std::array<std::deque<Copy>, kMostThreads> copies_;
   std::unique_ptr<char[]> shared_{new char[kMostShared]};
 };
 
@@ -182,5 +203,22 @@ void enqueue(Launch launch, CUstream_st* stream) {
 void* dynamic_shared() { return Scheduler::one().shared(); }
 void block_barrier() { Scheduler::one().wait(State::AtBlockBarrier); }
 uint64_t exchange(uint64_t own, int lane) { return Scheduler::one().exchange(own, lane); }
+const char* gather(const void* own, size_t size) { return Scheduler::one().gather(own, size); }
+
+void copy_later(void* to, const void* from, size_t size) {
+  Scheduler::one().copies().push_back({to, from, size, false});
+}
+void commit_copies() { Scheduler::one().copies().push_back({nullptr, nullptr, 0, true}); }
+void wait_for_copies(size_t most) {
+  auto& copies = Scheduler::one().copies();
+  auto groups = static_cast<size_t>(
+      std::count_if(copies.begin(), copies.end(), [](const auto& c) { return c.ends_group; }));
+  for (; groups > most; copies.pop_front()) {
+    const auto [to, from, size, ends_group] = copies.front();
+    if (from) std::memcpy(to, from, size);
+    else if (to) std::memset(to, 0, size);
+    groups -= ends_group;
+  }
+}
 
 }  // namespace taeda::cuda::shim

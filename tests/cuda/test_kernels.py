@@ -49,8 +49,8 @@ def same(f, *tensors, tol=1e-5):
 """
 
 
-def compared(libraries, code: str) -> int:
-    done = run(libraries, "-c", COMPARED + code)
+def compared(libraries, code: str, **more: str) -> int:
+    done = run(libraries, "-c", COMPARED + code, **more)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.count("ok")
 
@@ -371,6 +371,100 @@ for t in (x, torch.cat([x] * 30, 1), torch.cat([x] * 300, 1)[:, 1:]):
 same(lambda t: t.softmax(1), torch.zeros(3, 0))
 """
     assert compared(libraries, code) == 27 + 2 + 8 + 1 + 6 + 1
+
+
+# Attention and its gradients beside the same in float64 on the CPU, of the same rounded numbers.
+ATTENTION = """
+F = torch.nn.functional
+CLOSE = {torch.float64: 1e-12, torch.float32: 3e-5, torch.float16: 3e-3, torch.bfloat16: 2e-2}
+def attended(q, k, v, g, mask, options, device, dtype):
+    q, k, v, g = [t.to(device).to(dtype) for t in (q, k, v, g)]
+    mask = mask if mask is None else mask.to(device)
+    if mask is not None and mask.dtype != torch.bool: mask = mask.to(dtype)
+    leaves = [t.detach().requires_grad_() for t in (q, k, v)]
+    y = F.scaled_dot_product_attention(*leaves, mask, **options)
+    return [t.cpu().double() for t in (y.detach(), *torch.autograd.grad(y, leaves, g))]
+def check(q, k, v, mask=None, **options):
+    g = torch.randn(*q.shape[:-1], v.size(-1)).to(q.dtype)
+    want = attended(q, k, v, g, mask, options, "cpu", torch.float64)
+    got = attended(q, k, v, g, mask, options, "cuda", q.dtype)
+    for name, w, r in zip(("result", "dq", "dk", "dv"), want, got):
+        most = max([1.0, *w.abs().flatten().tolist()])
+        torch.testing.assert_close(r / most, w / most, rtol=0, atol=CLOSE[q.dtype], equal_nan=True,
+                                   msg=lambda m: f"{name}: {m}")
+    print("ok")
+def made(dtype, queries, keys, size, value_size=None, lead=(1, 2)):
+    sizes = (queries, size), (keys, size), (keys, value_size or size)
+    return [torch.randn(*lead, *s).to(dtype) for s in sizes]
+HALVES = torch.float16, torch.bfloat16
+"""
+
+
+@pytest.mark.parametrize("order", [{}, {"TAEDA_SHIM_REVERSED": "1"}], ids=["", "reversed"])
+def test_attention_of_many_shapes(libraries, order):
+    code = """
+lengths = [(1, 1), (7, 64), (64, 7), (65, 130), (130, 65), (130, 130), (1, 257), (257, 1)]
+for i, (queries, keys) in enumerate(lengths):
+    for causal in (False, True):
+        check(*made(HALVES[i % 2], queries, keys, 64), is_causal=causal)
+        check(*made(HALVES[1 - i % 2], queries, keys, 128, lead=(1,)), is_causal=causal)
+        check(*made(torch.float32, queries, keys, 40, 72), is_causal=causal)
+for dtype in HALVES:
+    for size, value_size in [(8, 8), (40, 40), (72, 72), (64, 128), (24, 16), (136, 64), (5, 9)]:
+        check(*made(dtype, 70, 90, size, value_size, lead=()), is_causal=size > 40)
+check(*made(torch.float16, 257, 257, 64, lead=(1,)), is_causal=True)
+check(*made(torch.float64, 70, 90, 24, 130))
+check(*made(torch.float64, 130, 70, 5), is_causal=True)
+check(*made(torch.float32, 130, 70, 130, 64), is_causal=True)
+"""
+    assert compared(libraries, ATTENTION + code, **order) == 8 * 2 * 3 + 2 * 7 + 4
+
+
+def test_attention_of_many_layouts_and_masks(libraries):
+    code = """
+for dtype in (*HALVES, torch.float32):
+    q, k, v = made(dtype, 20, 70, 24, lead=(2, 2))
+    check(*[t.transpose(1, 2).contiguous().transpose(1, 2) for t in (q, k, v)], is_causal=True)
+    check(q, k[:, :1].expand(2, 2, 70, 24), v[:1].expand(2, 2, 70, 24))
+    check(*torch.randn(2, 50, 3, 2, 16).to(dtype).permute(2, 0, 3, 1, 4), is_causal=True)
+    check(*[t[..., 1:17] for t in (q, k, v)])  # not aligned
+    check(*[t[..., 8:24] for t in (q, k, v)])
+    check(*[t.transpose(-1, -2).contiguous().transpose(-1, -2) for t in (q, k, v)])
+    check(*made(dtype, 20, 30, 16, lead=(1, 2, 1, 2)), is_causal=True)
+    seen = torch.rand(20, 70) > 0.5
+    seen[4] = False
+    seen[:, 5] = False
+    check(q, k, v, seen)
+    check(q, k, v, torch.rand(2, 1, 1, 70) > 0.3)
+    check(q, k, v, torch.randn(2, 20, 70))
+    check(q, k, v, scale=-0.3)
+    check(q, k, v, scale=0.0, is_causal=True)
+    check(*[2 * t for t in made(dtype, 70, 140, 16)], scale=1.0)  # weights of nearly 1
+    far = torch.zeros(1, 1, 20, 70)
+    far[..., :64] = -3e38
+    check(q, k, v, far)
+for size in (64, 128):
+    check(*made(torch.bfloat16, 90, 150, size), torch.randn(90, 150))
+    check(*made(torch.float16, 0, 3, size), is_causal=True)
+    check(*made(torch.float16, 3, 0, size))
+q, k, v = made(torch.bfloat16, 9, 9, 16)
+k[0, 0, 3, 2] = float("nan")
+check(q, k, v)
+"""
+    assert compared(libraries, ATTENTION + code) == 3 * 14 + 2 * 3 + 1
+
+
+def test_attention_is_the_same_each_time(libraries):
+    code = """
+q, k, v = [t.to("cuda").requires_grad_() for t in made(torch.float16, 130, 130, 64)]
+def once():
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    return [t.cpu() for t in (y, *torch.autograd.grad(y.float().square().sum(), (q, k, v)))]
+for a, b in zip(once(), once()):
+    assert torch.equal(a, b)
+    print("ok")
+"""
+    assert compared(libraries, ATTENTION + code) == 4
 
 
 def test_half_precision_has_gradients(libraries):

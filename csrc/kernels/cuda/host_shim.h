@@ -43,6 +43,28 @@ void block_barrier();
 // What the lane `lane` of this warp gives; every lane must ask at the same time.
 uint64_t exchange(uint64_t own, int lane);
 
+// What all lanes of this warp give. It stays until the warp has gathered twice again.
+const char* gather(const void* own, size_t size);
+inline constexpr size_t kMostGathered = 32;
+template <class T> class Gathered {
+ public:
+  explicit Gathered(const T& own) : all_(gather(&own, sizeof own)) {
+    static_assert(sizeof(T) <= kMostGathered);
+  }
+  const T& operator[](int lane) const {
+    return *reinterpret_cast<const T*>(all_ + static_cast<size_t>(lane) * kMostGathered);
+  }
+
+ private:
+  const char* all_;
+};
+
+// Copies of this thread (zeros from null) that happen when it waits for their group, and not
+// before.
+void copy_later(void* to, const void* from, size_t size);
+void commit_copies();
+void wait_for_copies(size_t most);
+
 template <class T> T shuffle(T own, int lane) {
   static_assert(sizeof(T) <= 8);
   uint64_t bits = 0;
@@ -68,9 +90,16 @@ inline int __syncthreads_or(int own) {
   taeda::cuda::shim::block_barrier();
   return any;
 }
+inline void __syncwarp() { taeda::cuda::shim::gather(nullptr, 0); }
 inline void __threadfence_system() {}
 template <class T> T __shfl_xor_sync(unsigned, T own, int mask) {
   return taeda::cuda::shim::shuffle(own, taeda::cuda::shim::lane() ^ mask);
+}
+inline bool __any_sync(unsigned, bool own) {
+  const taeda::cuda::shim::Gathered<bool> all(own);
+  for (int lane = 0; lane < warpSize; ++lane)
+    if (all[lane]) return true;
+  return false;
 }
 template <class T> T __shfl_sync(unsigned, T own, int lane) {
   return taeda::cuda::shim::shuffle(own, lane);

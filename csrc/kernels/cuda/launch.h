@@ -32,8 +32,13 @@ void start(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, StreamHan
   void* pointers[sizeof...(P)];
   size_t n = 0;
   std::apply([&](P&... p) { ((pointers[n++] = &p), ...); }, arguments);
-  const cudaError_t result = cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block,
-                                              pointers, shared, stream);
+  const void* function = reinterpret_cast<const void*>(kernel);
+  cudaError_t result = cudaSuccess;
+  if (shared > size_t{48} << 10)  // more has to be asked for
+    result = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(shared));
+  if (result == cudaSuccess)
+    result = cudaLaunchKernel(function, grid, block, pointers, shared, stream);
   if (result != cudaSuccess) [[unlikely]]
     fail("cuda: starting a kernel: ", cudaGetErrorString(result), " (", int{result}, ")");
 }

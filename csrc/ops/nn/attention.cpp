@@ -11,6 +11,30 @@ namespace taeda {
 namespace {
 
 enum Argument { kQ, kK, kV, kMask, kCausal, kScale };
+enum Result { kOut, kLogSums };
+
+template <class F> void visit_attention(DType d, F&& f) {
+  if (d == DType::Float16) return f(Tag<Half>{});
+  if (d == DType::BFloat16) return f(Tag<BFloat16>{});
+  visit_floating(d, "scaled_dot_product_attention", std::forward<F>(f));
+}
+
+template <class T> bool has_flash(Device device) {
+  using K = FlashAttentionKernels<T>;
+  return device.type != DeviceType::CPU && has_kernels<K>(device) && kernels<K>(device).forward;
+}
+// How a device computes: in which dtype, and whether it keeps the rows' log-sum-exp.
+struct Method {
+  DType dtype;
+  bool flash;
+};
+Method method_of(const Tensor& q) {
+  const DType compute = compute_dtype(q.dtype(), "scaled_dot_product_attention");
+  bool flash = false;
+  visit_attention(q.dtype(),
+                  [&](auto tag) { flash = has_flash<typename decltype(tag)::type>(q.device()); });
+  return {flash ? q.dtype() : compute, flash};
+}
 
 // Of the dimensions before the last three one, which is what kernels take.
 Tensor by_batch(const Tensor& t) {
@@ -29,16 +53,20 @@ template <class T> AttentionMatrices<T> matrices(const Tensor& t) {
   return {t.data_as<std::remove_const_t<T>>(), batch_step(t), head_step(t), t.stride(-2)};
 }
 
-// Zeros in (batch, token, head, feature) memory order, the layout of the linear layers before and
-// after.
-Tensor by_token(DimsRef sizes, Options o) {
-  if (sizes.size() != 4) return zeros(sizes, o);
-  return transpose(zeros(Dims{sizes[0], sizes[2], sizes[1], sizes[3]}, o), 1, 2);
+Tensor made(DimsRef sizes, Options o, bool cleared) {
+  return cleared ? zeros(sizes, o) : empty(sizes, o);
 }
 
-// Zeros for the gradient of t, in t's layout if that is contiguous, to avoid a copy.
-Tensor gradient_of(const Tensor& t, Options o) {
-  return t.is_contiguous() ? zeros(t.sizes(), o) : by_token(t.sizes(), o);
+// Made in (batch, token, head, feature) memory order, the layout of the linear layers before and
+// after.
+Tensor by_token(DimsRef sizes, Options o, bool cleared) {
+  if (sizes.size() != 4) return made(sizes, o, cleared);
+  return transpose(made(Dims{sizes[0], sizes[2], sizes[1], sizes[3]}, o, cleared), 1, 2);
+}
+
+// For the gradient of t, in t's layout if that is contiguous, to avoid a copy.
+Tensor gradient_of(const Tensor& t, Options o, bool cleared) {
+  return t.is_contiguous() ? made(t.sizes(), o, cleared) : by_token(t.sizes(), o, cleared);
 }
 
 // A mask as an additive term with the shape of the scores.
@@ -82,49 +110,81 @@ template <class T> AttentionMask<T> mask_of(const Tensor& mask) {
   return {mask.data_as<T>(), batch_step(mask), head_step(mask), mask.stride(-2), mask.stride(-1)};
 }
 
-Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, bool causal,
-                 double scale) {
+TensorList attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                     bool causal, double scale) {
   AttentionShape s = shape_of(q, k, v, causal, scale);
-  DType compute = compute_dtype(q.dtype(), "scaled_dot_product_attention");
-  Tensor numbers = by_batch(added(mask, scores_of(q, k), compute));
-  Dims sizes(q.sizes());
+  const auto [dtype, flash] = method_of(q);
+  const DType score = compute_dtype(dtype, "scaled_dot_product_attention");
+  const Tensor numbers = by_batch(added(mask, scores_of(q, k), score));
+  Dims sizes(q.sizes()), rows(q.sizes().first(q.sizes().size() - 1));
   sizes.back() = v.size(-1);
-  Tensor out = by_token(sizes, {compute, q.device()});
-  if (out.numel() && s.keys && !out.is_meta()) {
-    const Tensor query = rows_of(q, compute), key = rows_of(k, compute),
-                 value = rows_of(v, compute), result = by_batch(out);
-    visit_floating(compute, "scaled_dot_product_attention", [&](auto tag) {
+  if (!flash) rows.back() = 0;
+  const Tensor log_sums = empty(rows, {score, q.device()});
+  const bool any = numel_of(sizes) && s.keys && !q.is_meta();
+  Tensor out = by_token(sizes, {dtype, q.device()}, !(flash && any));
+  if (any) {
+    const Tensor query = rows_of(q, dtype), key = rows_of(k, dtype), value = rows_of(v, dtype),
+                 result = by_batch(out);
+    visit_attention(dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      kernels<AttentionKernels<T>>(q.device())
-          .attention(s, matrices<const T>(query), matrices<const T>(key), matrices<const T>(value),
-                     mask_of<T>(numbers), matrices<T>(result));
+      using S = AttentionScore<T>;
+      const auto mq = matrices<const T>(query), mk = matrices<const T>(key),
+                 mv = matrices<const T>(value);
+      if (flash) {
+        kernels<FlashAttentionKernels<T>>(q.device())
+            .forward(s, mq, mk, mv, mask_of<S>(numbers), matrices<T>(result),
+                     log_sums.data_as<S>());
+      } else if constexpr (std::is_same_v<T, S>) {
+        kernels<AttentionKernels<T>>(q.device())
+            .attention(s, mq, mk, mv, mask_of<T>(numbers), matrices<T>(result));
+      }
     });
   }
-  return to(out, q.dtype());
+  return {to(out, q.dtype()), log_sums};
 }
 
 TensorList gradients(const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v,
-                     const Tensor& mask, bool causal, double scale) {
+                     const Tensor& mask, const Tensor& out, const Tensor& log_sums, bool causal,
+                     double scale) {
   AttentionShape s = shape_of(q, k, v, causal, scale);
-  check(grad.sizes().size() == q.sizes().size() &&
-            grad.numel() == s.batch * s.heads * s.queries * s.value_size &&
-            grad.size(-1) == s.value_size && grad.dtype() == q.dtype(),
-        "_attention_backward(): expected grad of the result's shape and dtype, got ",
-        to_string(grad.sizes()), " and ", grad.dtype());
-  DType compute = compute_dtype(q.dtype(), "scaled_dot_product_attention");
-  Tensor numbers = by_batch(added(mask, scores_of(q, k), compute));
-  Options o{compute, q.device()};
-  Tensor dq = gradient_of(q, o), dk = gradient_of(k, o), dv = gradient_of(v, o);
-  if (grad.numel() && s.keys && !grad.is_meta()) {
-    const Tensor g = rows_of(grad, compute), query = rows_of(q, compute), key = rows_of(k, compute),
-                 value = rows_of(v, compute), to_q = by_batch(dq), to_k = by_batch(dk),
+  const int64_t rows = s.batch * s.heads * s.queries;
+  const auto fits = [&](const Tensor& t) {
+    return t.sizes().size() == q.sizes().size() && t.numel() == rows * s.value_size &&
+           t.size(-1) == s.value_size && t.dtype() == q.dtype();
+  };
+  check(fits(grad) && fits(out),
+        "_attention_backward(): expected grad and out of the result's shape and dtype, got ",
+        to_string(grad.sizes()), " and ", grad.dtype(), ", ", to_string(out.sizes()), " and ",
+        out.dtype());
+  const auto [dtype, flash] = method_of(q);
+  const DType score = compute_dtype(dtype, "scaled_dot_product_attention");
+  check(!flash || log_sums.numel() == rows, "_attention_backward(): expected log_sums of ", rows,
+        " rows, got ", to_string(log_sums.sizes()));
+  const Tensor numbers = by_batch(added(mask, scores_of(q, k), score));
+  const Options o{dtype, q.device()};
+  const bool any = grad.numel() && s.keys && !grad.is_meta();
+  const bool cleared = !(flash && any);
+  Tensor dq = gradient_of(q, o, cleared), dk = gradient_of(k, o, cleared),
+         dv = gradient_of(v, o, cleared);
+  if (any) {
+    const Tensor g = rows_of(grad, dtype), query = rows_of(q, dtype), key = rows_of(k, dtype),
+                 value = rows_of(v, dtype), result = rows_of(out, dtype),
+                 sums = contiguous(log_sums), to_q = by_batch(dq), to_k = by_batch(dk),
                  to_v = by_batch(dv);
-    visit_floating(compute, "scaled_dot_product_attention", [&](auto tag) {
+    visit_attention(dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      kernels<AttentionKernels<T>>(q.device())
-          .backward(s, matrices<const T>(g), matrices<const T>(query), matrices<const T>(key),
-                    matrices<const T>(value), mask_of<T>(numbers), matrices<T>(to_q),
-                    matrices<T>(to_k), matrices<T>(to_v));
+      using S = AttentionScore<T>;
+      const auto mg = matrices<const T>(g), mq = matrices<const T>(query),
+                 mk = matrices<const T>(key), mv = matrices<const T>(value);
+      const auto mdq = matrices<T>(to_q), mdk = matrices<T>(to_k), mdv = matrices<T>(to_v);
+      if (flash) {
+        kernels<FlashAttentionKernels<T>>(q.device())
+            .backward(s, mg, mq, mk, mv, mask_of<S>(numbers), matrices<const T>(result),
+                      sums.data_as<S>(), mdq, mdk, mdv);
+      } else if constexpr (std::is_same_v<T, S>) {
+        kernels<AttentionKernels<T>>(q.device())
+            .backward(s, mg, mq, mk, mv, mask_of<T>(numbers), mdq, mdk, mdv);
+      }
     });
   }
   return {to(dq, q.dtype()), to(dk, q.dtype()), to(dv, q.dtype())};
@@ -152,7 +212,8 @@ void attention_gradient(Backward& b) {
   const bool causal = b.arg<bool>(kCausal);
   const double scale = b.arg<double>(kScale);
   if (!derivative_in_ops()) {
-    TensorList r = ops<"_attention_backward">(g, q, k, v, mask, causal, scale);
+    TensorList r =
+        ops<"_attention_backward">(g, q, k, v, mask, b.out(kOut), b.out(kLogSums), causal, scale);
     for (int i : {kQ, kK, kV}) b.set(i, r[static_cast<size_t>(i)]);
     return;
   }
@@ -166,19 +227,21 @@ void attention_gradient(Backward& b) {
 
 const Define attention_ops[] = {
     {"_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor?, causal: bool, scale: float) -> "
-     "Tensor",
+     "(Tensor, Tensor)",
      "softmax(scale q k^T + mask) v over the last two dimensions; `mask` is boolean or added and "
-     "gets no gradient.",
+     "gets no gradient. Besides, the rows' log-sum-exp on devices that keep it, or nothing.",
      kernel(attention),
      {.backward = attention_gradient,
-      .saves = saves_arg(kQ) | saves_arg(kK) | saves_arg(kV) | saves_arg(kMask),
+      .saves = saves_arg(kQ) | saves_arg(kK) | saves_arg(kV) | saves_arg(kMask) | saves_out(kOut) |
+               saves_out(kLogSums),
       .forms = 0,
+      .non_differentiable = 1u << kLogSums,
       .autocast = Precision::Lower,
       .vmap = vmap::leading(2),
       .flops = Flops::Attention}},
-    {"_attention_backward(grad: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor?, causal: "
-     "bool, scale: float) -> (Tensor, Tensor, Tensor)",
-     "Gradients of _attention.",
+    {"_attention_backward(grad: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor?, out: "
+     "Tensor, log_sums: Tensor, causal: bool, scale: float) -> (Tensor, Tensor, Tensor)",
+     "Gradients of _attention, whose results are `out` and `log_sums`.",
      kernel(gradients),
      {.forms = 0, .flops = Flops::AttentionGradient}},
 };

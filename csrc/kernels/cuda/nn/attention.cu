@@ -1,215 +1,304 @@
-// Attention by the online softmax (Milakov and Gimelshein 2018; Dao et al. 2022): a row of scores
-// comes 32 at a time and is never whole in memory. The gradients compute it again.
-#include "kernels/attention.h"
+// Attention by the online softmax (Milakov and Gimelshein 2018; Dao 2023): a block has 64 queries
+// and goes over 64 keys at a time, so that the scores are never whole in memory. The gradients
+// compute them again. For every type and size; on tensor cores, half precision is in
+// attention_mma.cu.
+#include "kernels/cuda/nn/attention.h"
 
-#include "kernels/cuda/common/convert.h"
-#include "kernels/cuda/common/group.h"
 #include "kernels/cuda/nn/tables.h"
 
 namespace taeda::cuda {
 namespace {
 
-constexpr int kLanes = 32, kRows = kThreads / kLanes;  // a block: kRows rows, kLanes threads each
+// A block computes kTile x kTile numbers, each thread kOwnRows x kOwnColumns of them, from panels
+// in shared memory, kDepth columns of both sides at a time.
+constexpr int kTile = 64, kDepth = 32, kOwnRows = 8, kOwnColumns = 4;
+constexpr int kAcross = kTile / kOwnColumns, kBlock = kAcross * (kTile / kOwnRows);
+constexpr int kStride = kTile + 4;  // neighbours remain aligned
 
-template <class T> struct Attention {
-  AttentionShape s;
-  AttentionMatrices<const T> q, k, v, g;
-  AttentionMask<T> mask;
+template <class S> using Panel = S (*)[kStride];
+template <class S> struct Sums {
+  S at[kOwnRows][kOwnColumns] = {};
 
-  template <class M> __device__ auto* row_of(const M& m, int64_t at, int64_t row) const {
-    return m.data + at / s.heads * m.batch + at % s.heads * m.head + row * m.row;
+  // f(number, row, column), the places within the tile
+  template <class F> __device__ __forceinline__ void each(F f) {
+#pragma unroll
+    for (int i = 0; i < kOwnRows; ++i)
+#pragma unroll
+      for (int j = 0; j < kOwnColumns; ++j) f(at[i][j], first_row() + i, first_column() + j);
   }
-  __device__ bool sees(int64_t query, int64_t key) const {
-    return query < s.queries && key < s.keys && (!s.causal || key <= query);
-  }
-  __device__ static T dot(const T* a, const T* b, int64_t n) {
-    T sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
-    return sum;
-  }
-  // -inf where the query does not see the key.
-  __device__ T score(int64_t at, int64_t query, int64_t key) const {
-    if (!sees(query, key)) return static_cast<T>(-portable::kInf);
-    const T v = T(s.scale) * dot(row_of(q, at, query), row_of(k, at, key), s.size);
-    return mask.data ? v + row_of(mask, at, query)[key * mask.column] : v;
+  __device__ static int first_row() { return static_cast<int>(threadIdx.x) / kAcross * kOwnRows; }
+  __device__ static int first_column() {
+    return static_cast<int>(threadIdx.x) % kAcross * kOwnColumns;
   }
 };
-
-template <class T> __device__ bool is_hidden(T score) { return score == T(-portable::kInf); }
-template <class T> __device__ T exp_of_score(T score, T most) {
-  return is_hidden(score) ? T(0) : portable::exp(score - most);
-}
-template <class T> __device__ T larger(T a, T b) { return a < b ? b : a; }
-
-// to[c] = to[c] * factor + the sum of weights[j] * row(j)[c], for the columns of this thread.
-template <class T, class Row>
-__device__ void add_rows(T* to, int64_t columns, T factor, const T* weights, int64_t count,
-                         Row row) {
-  for (int64_t c = threadIdx.x; c < columns; c += kLanes) {
-    T sum = to[c] * factor;
-    for (int64_t j = 0; j < count; ++j) sum += weights[j] * row(j)[c];
-    to[c] = sum;
-  }
-}
-template <class T> __device__ void clear(T* to, int64_t columns) {
-  for (int64_t c = threadIdx.x; c < columns; c += kLanes) to[c] = T(0);
-}
-
-template <class T>
-__global__ void attend(const __grid_constant__ Attention<T> a, AttentionMatrices<T> out) {
-  __shared__ T weights[kRows][kLanes];
-  const AttentionShape& s = a.s;
-  const int64_t row = group_index(), at = row / s.queries, query = row % s.queries;
-  const bool inside = at < s.batch * s.heads;
-  T* own = static_cast<T*>(dynamic_shared()) + threadIdx.y * s.value_size;
-  clear(own, s.value_size);
-  T most = T(-portable::kInf), sum = 0;
-  for (int64_t first = 0; first < s.keys; first += kLanes) {
-    const T score = inside ? a.score(at, query, first + threadIdx.x) : T(-portable::kInf);
-    const T now = larger(most, group_all(score, larger<T>));
-    const T weight = exp_of_score(score, now), factor = exp_of_score(most, now);
-    weights[threadIdx.y][threadIdx.x] = weight;
-    sum = sum * factor + group_sum(weight);
-    most = now;
-    const int64_t count = inside ? (s.keys - first < kLanes ? s.keys - first : kLanes) : 0;
-    add_rows(own, s.value_size, factor, weights[threadIdx.y], count,
-             [&](int64_t j) { return a.row_of(a.v, at, first + j); });
-    __syncthreads();
-  }
-  if (!inside) return;
-  T* to = a.row_of(out, at, query);
-  for (int64_t c = threadIdx.x; c < s.value_size; c += kLanes)
-    to[c] = sum == T(0) ? T(0) : own[c] / sum;
-}
-
-// What the gradients need of each row of scores.
-template <class T> struct RowStats {
-  T most, sum;
-  T dot;  // the sum of the weights times their gradients
+template <class S, int kN> struct alignas(16) Neighbours {
+  S at[kN];
 };
-template <class T> __device__ T weight_of(T score, const RowStats<T>& r) {
-  return r.sum == T(0) ? T(0) : exp_of_score(score, r.most) / r.sum;
-}
 
-// dq, and the rows' numbers.
-template <class T>
-__global__ void query_gradients(const __grid_constant__ Attention<T> a, AttentionMatrices<T> dq,
-                                RowStats<T>* stats) {
-  __shared__ T weights[kRows][kLanes];
-  const AttentionShape& s = a.s;
-  const int64_t row = group_index(), at = row / s.queries, query = row % s.queries;
-  const bool inside = at < s.batch * s.heads;
-  const auto score_of = [&](int64_t key) {
-    return inside ? a.score(at, query, key) : T(-portable::kInf);
-  };
-  const auto gradient_of = [&](int64_t key) {  // of the weight
-    return inside && a.sees(query, key)
-               ? Attention<T>::dot(a.row_of(a.g, at, query), a.row_of(a.v, at, key), s.value_size)
-               : T(0);
-  };
-  RowStats<T> r{T(-portable::kInf), T(0), T(0)};
-  for (int64_t key = threadIdx.x; key < s.keys; key += kLanes)
-    r.most = larger(r.most, score_of(key));
-  r.most = group_all(r.most, larger<T>);
-  for (int64_t key = threadIdx.x; key < s.keys; key += kLanes)
-    r.sum += exp_of_score(score_of(key), r.most);
-  r.sum = group_sum(r.sum);
-  for (int64_t key = threadIdx.x; key < s.keys; key += kLanes)
-    r.dot += weight_of(score_of(key), r) * gradient_of(key);
-  r.dot = group_sum(r.dot);
-  if (inside && threadIdx.x == 0) stats[row] = r;
-  T* own = static_cast<T*>(dynamic_shared()) + threadIdx.y * s.size;
-  clear(own, s.size);
-  for (int64_t first = 0; first < s.keys; first += kLanes) {
-    const int64_t key = first + threadIdx.x;
-    weights[threadIdx.y][threadIdx.x] =
-        T(s.scale) * weight_of(score_of(key), r) * (gradient_of(key) - r.dot);
-    __syncthreads();
-    const int64_t count = inside ? (s.keys - first < kLanes ? s.keys - first : kLanes) : 0;
-    add_rows(own, s.size, T(1), weights[threadIdx.y], count,
-             [&](int64_t j) { return a.row_of(a.k, at, first + j); });
-    __syncthreads();
+// to += the transpose of left, times right; of `depth` rows both.
+template <class S>
+__device__ __forceinline__ void add_product(Sums<S>& to, Panel<S> left, Panel<S> right, int depth) {
+#pragma unroll 4
+  for (int d = 0; d < depth; ++d) {
+    const auto a = *reinterpret_cast<const Neighbours<S, kOwnRows>*>(&left[d][to.first_row()]);
+    const auto b =
+        *reinterpret_cast<const Neighbours<S, kOwnColumns>*>(&right[d][to.first_column()]);
+#pragma unroll
+    for (int i = 0; i < kOwnRows; ++i)
+#pragma unroll
+      for (int j = 0; j < kOwnColumns; ++j) to.at[i][j] += a.at[i] * b.at[j];
   }
-  if (!inside) return;
-  T* to = a.row_of(dq, at, query);
-  for (int64_t c = threadIdx.x; c < s.size; c += kLanes) to[c] = own[c];
+}
+// The numbers, transposed: as a left side.
+template <class S> __device__ __forceinline__ void store_transposed(Panel<S> to, const Sums<S>& s) {
+#pragma unroll
+  for (int j = 0; j < kOwnColumns; ++j) {
+    Neighbours<S, kOwnRows> column;
+#pragma unroll
+    for (int i = 0; i < kOwnRows; ++i) column.at[i] = s.at[i][j];
+    *reinterpret_cast<Neighbours<S, kOwnRows>*>(&to[s.first_column() + j][s.first_row()]) = column;
+  }
 }
 
-// dk and dv: a row of them for each key.
+// kTile rows of a matrix, `step` apart; zeros beyond `rows` and `columns`.
+template <class T> struct RowsOf {
+  const T* data;
+  int64_t step, rows, columns;
+
+  template <class S> __device__ S at(int64_t row, int64_t column) const {
+    return row < rows && column < columns ? convert<S>(data[row * step + column]) : S(0);
+  }
+  // Columns from `first`: kTile as they are, or kDepth transposed.
+  template <class S> __device__ __forceinline__ void load(Panel<S> to, int64_t first) const {
+    for (int i = threadIdx.x; i < kTile * kTile; i += kBlock)
+      to[i / kTile][i % kTile] = at<S>(i / kTile, first + i % kTile);
+  }
+  template <class S>
+  __device__ __forceinline__ void load_transposed(Panel<S> to, int64_t first) const {
+    for (int i = threadIdx.x; i < kTile * kDepth; i += kBlock)
+      to[i % kDepth][i / kDepth] = at<S>(i / kDepth, first + i % kDepth);
+  }
+};
 template <class T>
-__global__ void key_gradients(const __grid_constant__ Attention<T> a, const RowStats<T>* stats,
-                              AttentionMatrices<T> dk, AttentionMatrices<T> dv) {
-  __shared__ T weights[kRows][kLanes];
-  __shared__ T changes[kRows][kLanes];
-  const AttentionShape& s = a.s;
-  const int64_t row = group_index(), at = row / s.keys, key = row % s.keys;
-  const bool inside = at < s.batch * s.heads;
-  T* own_k = static_cast<T*>(dynamic_shared()) + threadIdx.y * (s.size + s.value_size);
-  T* own_v = own_k + s.size;
-  clear(own_k, s.size + s.value_size);
-  for (int64_t first = 0; first < s.queries; first += kLanes) {
-    const int64_t query = first + threadIdx.x;
-    T weight = 0, change = 0;
-    if (inside && a.sees(query, key)) {
-      const RowStats<T> r = stats[at * s.queries + query];
-      weight = weight_of(a.score(at, query, key), r);
-      const T gradient =
-          Attention<T>::dot(a.row_of(a.g, at, query), a.row_of(a.v, at, key), s.value_size);
-      change = T(s.scale) * weight * (gradient - r.dot);
+__device__ RowsOf<T> rows_from(const AttentionMatrices<const T>& m, int64_t first, int64_t rows,
+                               int64_t columns) {
+  return {m.data + first * m.row, m.row, rows - first, columns};
+}
+
+// Shared memory: panels for two sides, or for a whole right side, and a left side of weights.
+template <class S> struct Memory {
+  static_assert(2 * kDepth == kTile);
+  static constexpr size_t kBytes = sizeof(S) * 2 * kTile * kStride;
+  Panel<S> whole = static_cast<Panel<S>>(dynamic_shared());
+  Panel<S> weights = whole + kTile;
+
+  // left right^T
+  template <class T>
+  __device__ __forceinline__ Sums<S> dots(const RowsOf<T>& left, const RowsOf<T>& right) const {
+    Sums<S> to;
+    for (int64_t first = 0; first < left.columns; first += kDepth) {
+      __syncthreads();
+      left.load_transposed(whole, first);
+      right.load_transposed(whole + kDepth, first);
+      __syncthreads();
+      add_product(to, whole, whole + kDepth, kDepth);
     }
-    weights[threadIdx.y][threadIdx.x] = weight;
-    changes[threadIdx.y][threadIdx.x] = change;
-    __syncthreads();
-    const int64_t count = inside ? (s.queries - first < kLanes ? s.queries - first : kLanes) : 0;
-    add_rows(own_k, s.size, T(1), changes[threadIdx.y], count,
-             [&](int64_t i) { return a.row_of(a.q, at, first + i); });
-    add_rows(own_v, s.value_size, T(1), weights[threadIdx.y], count,
-             [&](int64_t i) { return a.row_of(a.g, at, first + i); });
-    __syncthreads();
+    return to;
   }
-  if (!inside) return;
-  T *to_k = a.row_of(dk, at, key), *to_v = a.row_of(dv, at, key);
-  for (int64_t c = threadIdx.x; c < s.size; c += kLanes) to_k[c] = own_k[c];
-  for (int64_t c = threadIdx.x; c < s.value_size; c += kLanes) to_v[c] = own_v[c];
+  // to += left^T times kTile columns of `right` from `first`
+  template <class T>
+  __device__ __forceinline__ void add(Sums<S>& to, const Sums<S>& left, const RowsOf<T>& right,
+                                      int64_t first) const {
+    __syncthreads();
+    store_transposed(weights, left);
+    right.load(whole, first);
+    __syncthreads();
+    add_product(to, weights, whole, kTile);
+  }
+};
+
+template <class S, class T>
+__device__ __forceinline__ void store(Sums<S>& sums, const AttentionMatrices<T>& to,
+                                      int64_t first_row, int64_t rows, int64_t first_column,
+                                      int64_t columns) {
+  sums.each([&](S& v, int row, int column) {
+    if (first_row + row < rows && first_column + column < columns)
+      to.data[(first_row + row) * to.row + first_column + column] = convert<T>(v);
+  });
 }
 
-dim3 block() { return dim3(kLanes, kRows); }
-// Shared memory of a block whose rows have so many sums; what no GPU has without asking is missing.
-template <class T> size_t shared_for(int64_t sums) {
-  const auto bytes = static_cast<size_t>(kRows * sums) * sizeof(T);
-  if (bytes > size_t{32} << 10) missing_kernel();
-  return bytes;
+// -inf where the query does not see the key.
+template <class S>
+__device__ S score(const AttentionShape& s, const AttentionMask<S>& mask, S product, int64_t query,
+                   int64_t key) {
+  if (query >= s.queries || is_hidden(s, query, key)) return static_cast<S>(-portable::kInf);
+  const S v = S(s.scale) * product;
+  return mask.data ? v + mask_at(s, mask, query, key) : v;
+}
+template <class S> __device__ S exp_of(S score, S base) {
+  return score == static_cast<S>(-portable::kInf) ? S(0) : portable::exp(score - base);
+}
+// Of the threads that have the same rows.
+template <class S, class Merge> __device__ S across_all(S v, Merge merge) {
+#pragma unroll
+  for (int distance = kAcross / 2; distance > 0; distance /= 2)
+    v = merge(v, __shfl_xor_sync(~0u, v, distance));
+  return v;
+}
+
+// The result's columns from blockIdx.y * kTile.
+template <class T>
+__global__ void __launch_bounds__(kBlock)
+    attend(const __grid_constant__ FlashForward<T> f, int64_t parts) {
+  using S = AttentionScore<T>;
+  const AttentionShape& s = f.s;
+  const int at = static_cast<int>(blockIdx.x / parts);
+  const int64_t first = (parts - 1 - blockIdx.x % parts) * kTile,
+                first_column = int64_t{blockIdx.y} * kTile;
+  const Memory<S> memory;
+  const auto mask = matrix_of(s, f.mask, at);
+  const auto all_k = matrix_of(s, f.k, at), all_v = matrix_of(s, f.v, at);
+  const auto queries = rows_from(matrix_of(s, f.q, at), first, s.queries, s.size);
+  S most[kOwnRows], sum[kOwnRows] = {};
+  for (S& m : most) m = static_cast<S>(-portable::kInf);
+  Sums<S> out;
+  for (int64_t key = 0; key < s.keys && !(s.causal && key >= first + kTile); key += kTile) {
+    Sums<S> weights = memory.dots(queries, rows_from(all_k, key, s.keys, s.size));
+    weights.each(
+        [&](S& v, int row, int column) { v = score(s, mask, v, first + row, key + column); });
+#pragma unroll
+    for (int i = 0; i < kOwnRows; ++i) {
+      S now = most[i];
+      for (S v : weights.at[i]) now = now < v ? v : now;
+      now = across_all(now, [](S a, S b) { return a < b ? b : a; });
+      const S factor = exp_of(most[i], now);
+      most[i] = now;
+      sum[i] *= factor;
+      for (S& v : weights.at[i]) sum[i] += v = exp_of(v, now);
+      for (S& v : out.at[i]) v *= factor;
+    }
+    memory.add(out, weights, rows_from(all_v, key, s.keys, s.value_size), first_column);
+  }
+#pragma unroll
+  for (int i = 0; i < kOwnRows; ++i) {
+    const S all = across_all(sum[i], [](S a, S b) { return a + b; });
+    const int64_t query = first + out.first_row() + i;
+    for (S& v : out.at[i]) v = all == S(0) ? S(0) : v / all;
+    if (query < s.queries && first_column == 0 && out.first_column() == 0)
+      f.log_sums[at * s.queries + query] =
+          all == S(0) ? static_cast<S>(portable::kInf) : most[i] + portable::log(all);
+  }
+  store(out, matrix_of(s, f.out, at), first, s.queries, first_column, s.value_size);
+}
+
+// The columns of dq from blockIdx.y * kTile.
+template <class T>
+__global__ void __launch_bounds__(kBlock)
+    query_gradients(const __grid_constant__ FlashBackward<T> f, int64_t parts) {
+  using S = AttentionScore<T>;
+  const AttentionShape& s = f.s;
+  const int at = static_cast<int>(blockIdx.x / parts);
+  const int64_t first = (parts - 1 - blockIdx.x % parts) * kTile,
+                first_column = int64_t{blockIdx.y} * kTile;
+  const Memory<S> memory;
+  const auto mask = matrix_of(s, f.mask, at);
+  const auto all_k = matrix_of(s, f.k, at), all_v = matrix_of(s, f.v, at);
+  const auto queries = rows_from(matrix_of(s, f.q, at), first, s.queries, s.size);
+  const auto gradients = rows_from(matrix_of(s, f.g, at), first, s.queries, s.value_size);
+  Sums<S> dq;
+  for (int64_t key = 0; key < s.keys && !(s.causal && key >= first + kTile); key += kTile) {
+    const auto keys = rows_from(all_k, key, s.keys, s.size);
+    Sums<S> weights = memory.dots(queries, keys);
+    Sums<S> changes = memory.dots(gradients, rows_from(all_v, key, s.keys, s.value_size));
+    weights.each([&](S& v, int row, int column) {
+      const int64_t query = first + row, stat = at * s.queries + query;
+      v = query < s.queries ? exp_of(score(s, mask, v, query, key + column), f.log_sums[stat])
+                            : S(0);
+    });
+    changes.each([&](S& v, int row, int column) {
+      const int64_t query = first + row;
+      const S weight = weights.at[row - dq.first_row()][column - dq.first_column()];
+      v = query < s.queries ? S(s.scale) * weight * (v - f.dots[at * s.queries + query]) : S(0);
+    });
+    memory.add(dq, changes, keys, first_column);
+  }
+  store(dq, matrix_of(s, f.dq, at), first, s.queries, first_column, s.size);
+}
+
+// The columns of dk and dv from blockIdx.y * kTile.
+template <class T>
+__global__ void __launch_bounds__(kBlock)
+    key_gradients(const __grid_constant__ FlashBackward<T> f, int64_t parts) {
+  using S = AttentionScore<T>;
+  const AttentionShape& s = f.s;
+  const int at = static_cast<int>(blockIdx.x / parts);
+  const int64_t first = blockIdx.x % parts * kTile, first_column = int64_t{blockIdx.y} * kTile;
+  const Memory<S> memory;
+  const auto mask = matrix_of(s, f.mask, at);
+  const auto all_q = matrix_of(s, f.q, at), all_g = matrix_of(s, f.g, at);
+  const auto keys = rows_from(matrix_of(s, f.k, at), first, s.keys, s.size);
+  const auto values = rows_from(matrix_of(s, f.v, at), first, s.keys, s.value_size);
+  Sums<S> dk, dv;
+  for (int64_t query = s.causal ? first : 0; query < s.queries; query += kTile) {
+    const auto queries = rows_from(all_q, query, s.queries, s.size);
+    const auto gradients = rows_from(all_g, query, s.queries, s.value_size);
+    Sums<S> weights = memory.dots(keys, queries);
+    weights.each([&](S& v, int row, int column) {
+      const int64_t q = query + column, stat = at * s.queries + q;
+      v = q < s.queries ? exp_of(score(s, mask, v, q, first + row), f.log_sums[stat]) : S(0);
+    });
+    memory.add(dv, weights, gradients, first_column);
+    Sums<S> changes = memory.dots(values, gradients);
+    changes.each([&](S& v, int row, int column) {
+      const int64_t q = query + column;
+      const S weight = weights.at[row - dk.first_row()][column - dk.first_column()];
+      v = q < s.queries ? S(s.scale) * weight * (v - f.dots[at * s.queries + q]) : S(0);
+    });
+    memory.add(dk, changes, queries, first_column);
+  }
+  store(dk, matrix_of(s, f.dk, at), first, s.keys, first_column, s.size);
+  store(dv, matrix_of(s, f.dv, at), first, s.keys, first_column, s.value_size);
 }
 
 template <class T> struct Kernels {
+  using S = AttentionScore<T>;
   using In = AttentionMatrices<const T>;
   using Out = AttentionMatrices<T>;
 
-  static void attention(const AttentionShape& s, In q, In k, In v, AttentionMask<T> mask, Out out) {
-    const int64_t rows = s.batch * s.heads * s.queries;
-    if (rows == 0) return;
-    launch(attend<T>, blocks_of(rows, block()), block(), shared_for<T>(s.value_size),
-           Attention<T>{s, q, k, v, {}, mask}, out);
+  template <class F>
+  static void start(void (*kernel)(F, int64_t), const F& f, int64_t length, int64_t columns) {
+    const int64_t parts = (length + kTile - 1) / kTile;
+    const dim3 grid(static_cast<unsigned>(f.s.batch * f.s.heads * parts),
+                    static_cast<unsigned>((columns + kTile - 1) / kTile));
+    if (grid.x > 0 && grid.y > 0) launch(kernel, grid, kBlock, Memory<S>::kBytes, f, parts);
   }
-  static void backward(const AttentionShape& s, In g, In q, In k, In v, AttentionMask<T> mask,
-                       Out dq, Out dk, Out dv) {
-    const int64_t rows = s.batch * s.heads * s.queries, columns = s.batch * s.heads * s.keys;
-    if (rows == 0 || columns == 0) return;
-    const size_t shared = shared_for<T>(s.size + s.value_size);
-    const Workspace memory(static_cast<size_t>(rows) * sizeof(RowStats<T>));
-    auto* stats = memory.as<RowStats<T>>();
-    const Attention<T> a{s, q, k, v, g, mask};
-    launch(query_gradients<T>, blocks_of(rows, block()), block(), shared, a, dq, stats);
-    launch(key_gradients<T>, blocks_of(columns, block()), block(), shared, a, stats, dk, dv);
+  static void forward(const AttentionShape& s, In q, In k, In v, AttentionMask<S> mask, Out out,
+                      S* log_sums) {
+    const FlashForward<T> f{s, q, k, v, mask, out, log_sums};
+    if constexpr (is_half_type<T>)
+      if (attend_on_tensor_cores(f)) return;
+    start(attend<T>, f, s.queries, s.value_size);
+  }
+  static void backward(const AttentionShape& s, In g, In q, In k, In v, AttentionMask<S> mask,
+                       In out, const S* log_sums, Out dq, Out dk, Out dv) {
+    const int64_t rows = s.batch * s.heads * s.queries;
+    const Workspace memory(static_cast<size_t>(rows) * sizeof(S));
+    const FlashBackward<T> f{s, g, q, k, v, mask, out, log_sums, dq, dk, dv, memory.as<S>()};
+    if constexpr (is_half_type<T>)
+      if (backward_on_tensor_cores(f)) return;
+    find_dots<1>(f);
+    start(query_gradients<T>, f, s.queries, s.size);
+    start(key_gradients<T>, f, s.keys, s.size > s.value_size ? s.size : s.value_size);
   }
 };
 
-template <class T> const AttentionKernels<T> table{Kernels<T>::attention, Kernels<T>::backward};
+template <class T> const FlashAttentionKernels<T> table{Kernels<T>::forward, Kernels<T>::backward};
 
 }  // namespace
 
 void add_attention_tables(std::vector<DeviceTable>& to) {
-  to.insert(to.end(), {device_table(table<float>), device_table(table<double>)});
+  to.insert(to.end(), {device_table(table<float>), device_table(table<double>),
+                       device_table(table<Half>), device_table(table<BFloat16>)});
 }
 
 }  // namespace taeda::cuda

@@ -64,7 +64,7 @@ def scaled_dot_product_attention(
     if not plain or attn_mask is not None:
         _check_shapes(query, key, value, attn_mask)
     if plain and dropout_p == 0:
-        return ops._attention(query, key, value, attn_mask, is_causal, scale)
+        return ops._attention(query, key, value, attn_mask, is_causal, scale)[0]
     if is_causal:
         shape = (query.size(-2), key.size(-2))
         attn_mask = ops.ones(shape, dtype=taeda.bool, device=query.device).tril()
