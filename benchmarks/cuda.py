@@ -5,7 +5,7 @@ of calls, of the time by call of a loop that ends in `cuda.synchronize()`; of gr
 a loop which is not waited for: the time until a call returns.
 
     python -m benchmarks.cuda                   # a table on the terminal
-    python -m benchmarks.cuda --write           # and docs/performance-gpu.md
+    python -m benchmarks.cuda --write H100 "PyTorch 2.11"    # and docs/performance-gpu.md
     python -m benchmarks.cuda --groups host --frameworks taeda
 """
 
@@ -20,10 +20,12 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from benchmarks.cuda_models import gpt, resnet18
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "performance-gpu.md"
@@ -265,9 +267,10 @@ def cases() -> list[Case]:
     def attention(dtype: str, gradients: bool, causal: bool, title: str) -> None:
         b, h, s, d = 8, 16, 2048, 64
         make = with_gradients if gradients else on
-        call = lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(
-            q, k, v, is_causal=causal
-        )
+
+        def call(t: Any, q: Any, k: Any, v: Any) -> Any:
+            return t.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
         work = 4.0 * b * h * s * s * d * (3.5 if gradients else 1) / (2 if causal else 1)
         add("compute", title, make([(b, h, s, d)] * 3, dtype, call), work)
 
@@ -279,7 +282,10 @@ def cases() -> list[Case]:
         dtype: str, gradients: bool, n: int, c: int, side: int, k: int, size: int, title: str
     ) -> None:
         make = with_gradients if gradients else on
-        call = lambda t, x, w: t.nn.functional.conv2d(x, w, padding=size // 2)
+
+        def call(t: Any, x: Any, w: Any) -> Any:
+            return t.nn.functional.conv2d(x, w, padding=size // 2)
+
         work = 2.0 * n * c * side * side * k * size * size * (3 if gradients else 1)
         add("compute", title, make([(n, c, side, side), (k, c, size, size)], dtype, call), work)
 
@@ -297,7 +303,7 @@ def cases() -> list[Case]:
     add("training", "MLP 64-64-10, batch 32", mlp)
 
     def transformer(torch: Any) -> Callable[[], object]:
-        model = Gpt(torch, layers=12, width=768, heads=12).to("cuda", torch.bfloat16)
+        model = gpt(torch, layers=12, width=768, heads=12).to("cuda", torch.bfloat16)
         x = torch.randint(0, 50304, (8, 1024)).to("cuda")
         f = torch.nn.functional.cross_entropy
         return training(torch, model, 1e-4, lambda: f(model(x).flatten(0, 1).float(), x.flatten()))
@@ -313,77 +319,8 @@ def cases() -> list[Case]:
     return found
 
 
-def Gpt(torch: Any, layers: int, width: int, heads: int) -> Any:
-    """The decoder of GPT-2, its output tied to its embedding."""
-    nn, f = torch.nn, torch.nn.functional
-
-    class Block(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.n1, self.n2 = nn.LayerNorm(width), nn.LayerNorm(width)
-            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-        def forward(self, x):
-            b, t, c = x.shape
-            q, k, v = self.qkv(self.n1(x)).view(b, t, 3, heads, c // heads).permute(2, 0, 3, 1, 4)
-            y = f.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(y.transpose(1, 2).reshape(b, t, c))
-            return x + self.down(f.gelu(self.up(self.n2(x)), approximate="tanh"))
-
-    class Model(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.tokens, self.places = nn.Embedding(50304, width), nn.Embedding(1024, width)
-            self.blocks = nn.Sequential(*[Block() for _ in range(layers)])
-            self.norm = nn.LayerNorm(width)
-
-        def forward(self, x):
-            places = torch.arange(x.shape[1], device=x.device)
-            h = self.norm(self.blocks(self.tokens(x) + self.places(places)))
-            return f.linear(h, self.tokens.weight)
-
-    return Model()
-
-
-def resnet18(torch: Any) -> Any:
-    nn = torch.nn
-
-    class Block(nn.Module):
-        def __init__(self, c: int, k: int, stride: int) -> None:
-            super().__init__()
-            self.conv1 = nn.Conv2d(c, k, 3, stride, 1, bias=False)
-            self.conv2 = nn.Conv2d(k, k, 3, 1, 1, bias=False)
-            self.norm1, self.norm2 = nn.BatchNorm2d(k), nn.BatchNorm2d(k)
-            same = c == k and stride == 1
-            self.short = (
-                nn.Identity()
-                if same
-                else nn.Sequential(nn.Conv2d(c, k, 1, stride, bias=False), nn.BatchNorm2d(k))
-            )
-
-        def forward(self, x):
-            y = self.norm1(self.conv1(x)).relu()
-            return (self.norm2(self.conv2(y)) + self.short(x)).relu()
-
-    blocks, c = [], 64
-    for k in (64, 128, 256, 512):
-        blocks += [Block(c, k, 1 if k == 64 else 2), Block(k, k, 1)]
-        c = k
-    return nn.Sequential(
-        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
-        nn.BatchNorm2d(64),
-        nn.ReLU(),
-        nn.MaxPool2d(3, 2, 1),
-        *blocks,
-        nn.AdaptiveAvgPool2d(1),
-        nn.Flatten(),
-        nn.Linear(512, 1000),
-    )
-
-
 def work(framework: str, groups: list[str], only: str) -> None:
-    """In a process of its own: a line of JSON for each case."""
+    """Print a line of JSON for each case."""
     torch = importlib.import_module(framework)
     if framework == "taeda":
         torch.set_fallback("cpu")
@@ -408,13 +345,8 @@ def work(framework: str, groups: list[str], only: str) -> None:
 def measure(framework: str, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     command = [sys.executable, "-m", "benchmarks.cuda", "--work", framework]
     command += ["--groups", *options.groups, "--only", options.only]
-    found: dict[str, dict[str, Any]] = {}
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            answer = json.loads(line)
-            found[answer.pop("title")] = answer
-    return found
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return read_lines(done.stdout.splitlines())
 
 
 def time_text(answer: dict[str, Any]) -> str:
@@ -452,24 +384,52 @@ def table(groups: list[str], found: dict[str, dict[str, dict[str, Any]]]) -> lis
     return lines
 
 
+def read_lines(lines: Iterable[str]) -> dict[str, dict[str, Any]]:
+    return {answer.pop("title"): answer for answer in map(json.loads, lines)}
+
+
+def intro(device: str, commit: str, versions: str) -> list[str]:
+    return [
+        "# Performance on a GPU",
+        "",
+        "Written by `python -m benchmarks.cuda --write`. A time is the median, over loops of calls, of a call's time in a loop that",
+        "ends in `cuda.synchronize()`; of group host, of a loop that is not waited for. A ratio is PyTorch's time over taeda's: above 1",
+        "taeda is faster. Bytes are those that must be read and written at least.",
+        "",
+        f"{device}; {versions}; commit {commit}, {datetime.date.today()}.",
+        "",
+    ]
+
+
 def main() -> None:
     groups = ["host", "memory", "compute", "training"]
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--groups", nargs="+", choices=groups, default=groups)
     parser.add_argument("--only", default="", help="cases with this in their title")
     parser.add_argument("--frameworks", nargs="+", default=["torch", "taeda"])
-    parser.add_argument("--write", action="store_true")
-    parser.add_argument("--work", help=argparse.SUPPRESS)
+    parser.add_argument("--load", help="a folder with torch.jsonl and taeda.jsonl of --work")
+    parser.add_argument("--write", nargs=2, metavar=("DEVICE", "VERSIONS"), help="and the page")
+    parser.add_argument("--work", help="measure one framework: lines of JSON")
     options = parser.parse_args()
     if options.work:
         return work(options.work, options.groups, options.only)
-    found = {framework: measure(framework, options) for framework in options.frameworks}
+    if options.load:
+        found = {
+            name: read_lines(Path(options.load, f"{name}.jsonl").read_text().splitlines())
+            for name in options.frameworks
+        }
+    else:
+        found = {framework: measure(framework, options) for framework in options.frameworks}
     for framework, answers in found.items():
         for title, answer in answers.items():
             if "error" in answer:
                 print(f"{framework}: {title}: {answer['error']}", file=sys.stderr)
     lines = table(options.groups, found)
     print("\n".join(lines))
+    if options.write:
+        commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], text=True).strip()
+        device, versions = options.write
+        PAGE.write_text("\n".join(intro(device, commit, versions) + lines).rstrip() + "\n")
     return None
 
 
