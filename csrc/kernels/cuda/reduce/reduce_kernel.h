@@ -6,10 +6,10 @@
 //     __device__ static void add(Acc& acc, T x, int64_t index);  // the index within the reduced
 //     __device__ static Acc merge(Acc a, Acc b);         // what b saw may come before what a saw
 //     __device__ static void finish(const Results& y, int64_t i, Acc acc);
-//     static constexpr bool kVectors;                    // whether there are kernels that read
-//     packs using Batch = ...;                                 // what kMostInBatch elements add up
-//     to, in a
-//     __device__ static void fold(Acc& acc, const Batch& batch, int count);  // cheaper type
+//     static constexpr bool kVectors;                    // whether there are kernels for packs
+//     using Batch = ...;  // as Acc in a cheaper type, of up to kMostInBatch elements; made for the
+//                         // first of them by begin(x), and given them by add(x, index)
+//     __device__ static void fold(Acc& acc, const Batch& batch, int count);
 //   };
 #pragma once
 
@@ -170,6 +170,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     accs[self] = acc[j];
+#pragma unroll 1
     for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
       __syncthreads();
       if (threadIdx.y < half) accs[self] = Op::merge(accs[self], accs[self + half * blockDim.x]);
