@@ -80,6 +80,47 @@ same(lambda t: (t.max(), t.argmin(), t.nansum(), t.cummin(0).indices), x)
     assert compared(libraries, code) == 34
 
 
+def test_reductions_by_vectors(libraries):
+    """Rows and columns with packs of neighbours, what is left over, views that are not aligned."""
+    code = """
+def all_of(x, dim, tol=1e-5):
+    if x.dtype.is_floating_point:
+        same(lambda t: (t.sum(dim), t.mean(dim), t.nansum(dim), (t * 1e-2).norm(2, dim), t.norm(1, dim)), x, tol=tol)
+        same(lambda t: (t.float() if t.dtype.itemsize == 2 else t).var(dim), x, tol=tol)
+        same(lambda t: torch.std_mean(t, dim), x, tol=tol)
+    else:
+        same(lambda t: (t.sum(dim), t.count_nonzero(dim)), x)
+    same(lambda t: (t.amax(dim), t.amin(dim), t.any(dim), t.all(dim)), x)
+    if (dim is None or type(dim) is int) and x.dtype != torch.bool:
+        same(lambda t: (t.argmax(dim), t.argmin(dim)), x)
+for dtype, tol in [(torch.float32, 1e-5), (torch.float64, 1e-12), (torch.float16, 5e-3), (torch.bfloat16, 5e-2)]:
+    for shape in [(3, 1000), (3, 1003), (130, 64), (9, 1), (2, 9)]:
+        x = (torch.randn(shape) * 4).round().to(dtype)
+        all_of(x, 1, tol)
+        all_of(x, 0, tol)
+    x = (torch.randn(6, 16, 24) * 4).round().to(dtype)
+    for dim in (None, 1, (0, 2), (1, 2), (0, 1)):
+        all_of(x, dim, tol)
+    all_of(x.transpose(0, 1), (0, 2), tol)
+    all_of(x.flatten()[1:], 0, tol)
+    all_of(x[:, 1:, :8], 2, tol)
+for dtype in (torch.bool, torch.uint8, torch.int8, torch.int32, torch.int64):
+    x = torch.randint(-9, 9, (40, 72)).to(dtype)
+    for dim in (0, 1, None):
+        all_of(x, dim)
+far = torch.randn(4000, 8) * 0.01 + 1000
+same(lambda t: (t.var(0), t.var(1), t.var()), far, tol=1e-3)
+same(lambda t: (t.sum(0), t.mean(1), t.mean()), far)
+same(lambda t: t.sum(), torch.rand(200_003))
+same(lambda t: (t.var(), t.amax(), t.argmax()), torch.rand(100_000))
+x = torch.randn(9, 40)
+x[0, 3], x[1, 5], x[2, 7], x[3, 7] = float("nan"), float("inf"), -float("inf"), 9.0
+same(lambda t: (t.sum(0), t.sum(1), t.nansum(0), t.nansum(1), t.amax(1), t.amin(0), t.argmax(0), t.argmin(1)), x)
+same(lambda t: (t.sum(0), t.sum(1), t.prod(0)), torch.zeros(0, 8))
+"""
+    assert compared(libraries, code) > 200
+
+
 def test_products_of_many_shapes(libraries):
     code = """
 for m, k, n in [(1, 1, 1), (65, 17, 3), (3, 130, 70), (64, 64, 64), (2, 0, 3)]:

@@ -74,11 +74,10 @@ template <class T> struct Pair {
   __device__ friend Pair operator+(Pair x, Pair y) { return {x.a + y.a, x.b + y.b}; }
 };
 
-// The block for groups that share `n` items each: a thread alone where items of neighbouring groups
-// are neighbours in memory.
-inline dim3 groups_for(int64_t n, bool alone = false) {
+// The block for groups that share `n` items each.
+inline dim3 groups_for(int64_t n) {
   unsigned width = 1;
-  while (!alone && width < kThreads && width < n) width *= 2;
+  while (width < kThreads && width < n) width *= 2;
   return dim3(width, kThreads / width);
 }
 inline unsigned blocks_of(int64_t groups, dim3 block) {

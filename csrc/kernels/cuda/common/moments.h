@@ -20,8 +20,9 @@ __device__ inline Moments merged(Moments a, Moments b) {
 // At most some dozens of numbers, whose distances from the first one add up in T: what cancels out
 // in the end is at most as many times what the first is away from the mean.
 template <class T> struct MomentBatch {
-  T first, sum = 0, squares = 0;
+  T first = 0, sum = 0, squares = 0;
 
+  MomentBatch() = default;
   __device__ explicit MomentBatch(T first) : first(first) {}
   __device__ __forceinline__ void add(T v) {
     const T apart = v - first;

@@ -16,11 +16,14 @@ template <bool Largest, class C> __device__ constexpr C worst() {
 
 // NaN wins over every number.
 template <class T, bool Largest, bool Absolute> struct Extreme {
+  static constexpr bool kVectors = kIsCommon<T> && !Absolute;
+  using Batch = PlainBatch<Extreme, T>;
+  __device__ static void fold(auto& acc, const Batch& batch, int) { acc = merge(acc, batch.acc); }
   using Acc = Ordered<T>;
   __device__ static Acc start() { return Absolute && Largest ? Acc(0) : worst<Largest, Acc>(); }
   __device__ static Acc merge(Acc a, Acc b) { return (Largest ? b > a : b < a) || b != b ? b : a; }
   __device__ static void add(Acc& acc, T x, int64_t) {
-    const auto v = static_cast<Acc>(x);
+    const Acc v = number(x);
     acc = merge(acc, Absolute && v < Acc(0) ? static_cast<Acc>(-v) : v);
   }
   __device__ static void finish(const Results& y, int64_t i, Acc acc) {
@@ -30,10 +33,13 @@ template <class T, bool Largest, bool Absolute> struct Extreme {
 
 // The index of the first of equal extremes.
 template <class T, bool Largest> struct Arg {
+  static constexpr bool kVectors = kIsCommon<T>;
   struct Acc {
     Ordered<T> value;
     int64_t index;  // negative: nothing seen yet
   };
+  using Batch = PlainBatch<Arg, T>;
+  __device__ static void fold(Acc& acc, const Batch& batch, int) { acc = merge(acc, batch.acc); }
   __device__ static Acc start() { return {Ordered<T>(0), -1}; }
   __device__ static bool better(const Acc& x, const Acc& than) {
     if (x.index < 0 || than.index < 0) return than.index < 0;
@@ -43,8 +49,11 @@ template <class T, bool Largest> struct Arg {
     return equal && x.index < than.index;
   }
   __device__ static Acc merge(Acc a, Acc b) { return better(b, a) ? b : a; }
+  // Of one accumulator, with indices that go up: what is equal came later.
   __device__ static void add(Acc& acc, T x, int64_t index) {
-    acc = merge(acc, {static_cast<Ordered<T>>(x), index});
+    const Ordered<T> v = number(x);
+    const bool wins = Largest ? v > acc.value : v < acc.value;
+    if (acc.index < 0 || wins || (v != v && acc.value == acc.value)) acc = {v, index};
   }
   __device__ static void finish(const Results& y, int64_t i, Acc acc) {
     reinterpret_cast<int64_t*>(y.second)[i] = acc.index;
@@ -53,7 +62,10 @@ template <class T, bool Largest> struct Arg {
 };
 
 template <class T, bool All> struct Logical {
+  static constexpr bool kVectors = kIsCommon<T>;
   using Acc = uint8_t;
+  using Batch = PlainBatch<Logical, T>;
+  __device__ static void fold(Acc& acc, const Batch& batch, int) { acc = merge(acc, batch.acc); }
   __device__ static Acc start() { return All; }
   __device__ static Acc merge(Acc a, Acc b) { return All ? a & b : a | b; }
   __device__ static void add(Acc& acc, T x, int64_t) {

@@ -21,6 +21,7 @@ bool shape_of(const ReduceInput& x, ReduceShape* s) {
   for (int gone = 0; gone < 2; ++gone) {
     Walk& w = gone ? s->reduced : s->kept;
     if (s->reduced_count == 0) w.dims = 0;  // nothing is read
+    if (w.dims) w.first = sizes[gone][0];
     for (int d = 0; d + 1 < w.dims; ++d) {
       if (sizes[gone][d] >= kMostElements) return false;
       w.sizes[d] = Divisor(sizes[gone][d]);

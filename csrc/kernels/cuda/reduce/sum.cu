@@ -1,5 +1,6 @@
 // Sums of functions of elements, products, and moments. Floats add up as doubles, integers as
 // int64.
+#include "kernels/cuda/common/moments.h"
 #include "kernels/cuda/reduce/reduce_kernel.h"
 #include "kernels/functors/functors.h"
 #include "kernels/functors/reduction.h"
@@ -23,8 +24,25 @@ template <class A> __device__ void finish_sum(const Results& y, int64_t i, A acc
   else store_result(y, i, root_of(static_cast<double>(acc) / y.divisor, y.root));
 }
 
+// What some dozens of terms add up in.
+template <class T>
+using Few = std::conditional_t<is_half_type<T>, float,
+                               std::conditional_t<is_integer<T> && (sizeof(T) < 4), int32_t,
+                                                  std::conditional_t<is_float<T>, T, int64_t>>>;
+
 template <class F, class T> struct SumOf {
+  static constexpr bool kVectors = kIsCommon<T>;
   using Acc = Wide<T>;
+  struct Batch {
+    Few<T> sum = 0;
+    __device__ void begin(T) {}
+    __device__ __forceinline__ void add(T x, int64_t) {
+      sum = wrapping_sum(sum, F::template f<Few<T>>(convert<Few<T>>(number(x))));
+    }
+  };
+  __device__ static void fold(Acc& acc, const Batch& batch, int) {
+    acc = merge(acc, static_cast<Acc>(batch.sum));
+  }
   __device__ static Acc start() { return 0; }
   __device__ static Acc merge(Acc a, Acc b) { return wrapping_sum(a, b); }
   __device__ static void add(Acc& acc, T x, int64_t) {
@@ -34,6 +52,9 @@ template <class F, class T> struct SumOf {
 };
 
 template <class T> struct Product {
+  static constexpr bool kVectors = false;
+  using Batch = PlainBatch<Product, T>;
+  __device__ static void fold(auto& acc, const Batch& batch, int) { acc = merge(acc, batch.acc); }
   using Acc = Wide<T>;
   __device__ static Acc start() { return 1; }
   __device__ static Acc merge(Acc a, Acc b) { return wrapping_product(a, b); }
@@ -41,26 +62,23 @@ template <class T> struct Product {
   __device__ static void finish(const Results& y, int64_t i, Acc acc) { finish_sum(y, i, acc); }
 };
 
-// Mean and sum of squared distances from it (Welford 1962; merged as Chan et al. 1979).
 template <class T> struct MomentsOf {
-  struct Acc {
-    double mean, m2, count;
+  static constexpr bool kVectors = true;
+  using Acc = Moments;
+  struct Batch : MomentBatch<Number<T>> {
+    __device__ void begin(T x) { this->first = number(x); }
+    __device__ __forceinline__ void add(T x, int64_t) { MomentBatch<Number<T>>::add(number(x)); }
   };
   __device__ static Acc start() { return {0, 0, 0}; }
-  __device__ static Acc merge(Acc a, Acc b) {
-    const double count = a.count + b.count;
-    if (count == 0) return a;
-    const double apart = b.mean - a.mean, part = b.count / count;
-    return {a.mean + apart * part, a.m2 + b.m2 + apart * apart * a.count * part, count};
+  __device__ static Acc merge(Acc a, Acc b) { return merged(a, b); }
+  __device__ static void fold(Acc& acc, const Batch& batch, int count) {
+    acc = merged(acc, batch.moments(count));
   }
   __device__ static void add(Acc& acc, T x, int64_t) {
-    const double v = convert<double>(x), apart = v - acc.mean;
-    acc.count += 1;
-    acc.mean += apart / acc.count;
-    acc.m2 += apart * (v - acc.mean);
+    acc = merged(acc, {1, static_cast<double>(number(x)), 0});
   }
   __device__ static void finish(const Results& y, int64_t i, Acc acc) {
-    store_result(y, i, root_of(acc.m2 / y.divisor, y.root));
+    store_result(y, i, root_of((acc.m2 < 0 ? 0 : acc.m2) / y.divisor, y.root));
     if (!y.second) return;
     const Results means{y.dtype, y.second, nullptr, 1, 1};
     store_result(means, i, acc.count > 0 ? acc.mean : portable::kNan);
@@ -89,10 +107,14 @@ template <class T, class... F> bool run_sum(const Arguments& a, portable::List<F
 }  // namespace
 
 void reduce_sum(ReduceOp op, const ReduceInput& x, const ReduceShape& s, const Results& y) {
+  // The sum of bools, too, is how many there are.
+  if (x.dtype == DType::Bool && op != ReduceOp::Prod)
+    return run_reduce<SumOf<portable::CountNonzero, uint8_t>, uint8_t>(x, s, y);
   visit_real(x.dtype, "sum", [&]<class T>(Tag<T>) {
     if (op == ReduceOp::Prod) return run_reduce<Product<T>, T>(x, s, y);
     if (op == ReduceOp::Moments) {
       if constexpr (is_float<T> || is_half_type<T>) return run_reduce<MomentsOf<T>, T>(x, s, y);
+    } else if constexpr (same_type<T, bool>) {
     } else if (run_sum<T>({op, x, s, y}, portable::SumOps{})) {
       return;
     }
