@@ -214,7 +214,7 @@ print((x * 0 + 1).sum().item())
     assert lines[:3] == ["True", "False True", "True"]
     assert lines[3] == "cuda.CUDAGraph.replay: nothing has been recorded"
     assert "the default stream cannot be recorded" in lines[4]
-    assert "an optimizer that counts its steps cannot be recorded" in lines[5]
+    assert "Adam.step: a graph cannot record steps that are counted" in lines[5]
     assert lines[6:] == ["True True", "15.0"]
 
 

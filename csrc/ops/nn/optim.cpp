@@ -207,7 +207,7 @@ template <class Rule> struct StepOp {
 
 template <class... Rules> bool register_rules(portable::List<Rules...>) {
   (define(StepOp<Rules>::schema().c_str(), Rules::info.doc, raw_kernel(StepOp<Rules>::run),
-          {.forms = 0}),
+          {.forms = kMixed}),  // counts of steps are on the CPU
    ...);
   return true;
 }

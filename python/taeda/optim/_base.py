@@ -116,6 +116,7 @@ class PerTensorOptimizer(Optimizer):
         loss = None if closure is None else run_closure(type(self).__name__, closure)
         for group in self.param_groups:
             self._check_modes(group)
+            self._check_capture(group)
             watch = self._watch
             if watch is not None:
                 watch.before_step(type(self).__name__, self.named_params(group))
@@ -165,6 +166,17 @@ class PerTensorOptimizer(Optimizer):
                     f"{who}.step: `fused=True` requires real floating-point parameters, but "
                     f"parameter {name} is {param.dtype!r}"
                 )
+
+    def _check_capture(self, group: dict[str, Any]) -> None:
+        """Raise where a graph would record a step that is another one each time."""
+        params = group["params"]
+        if not (self._counts and params and params[0].is_cuda):
+            return
+        if taeda.cuda.is_current_stream_capturing():
+            raise RuntimeError(
+                f"{type(self).__name__}.step: a graph cannot record steps that are counted, since "
+                "every replay would make the same one; step outside of the graph, or use SGD"
+            )
 
     def _step_group(self, group: dict[str, Any]) -> None:
         """Step one parameter after the other."""
