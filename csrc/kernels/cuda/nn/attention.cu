@@ -65,18 +65,31 @@ template <class T> struct RowsOf {
   const T* data;
   int64_t step, rows, columns;
 
-  template <class S> __device__ S at(int64_t row, int64_t column) const {
-    return row < rows && column < columns ? convert<S>(data[row * step + column]) : S(0);
-  }
   // Columns from `first`: kTile as they are, or kDepth transposed.
   template <class S> __device__ __forceinline__ void load(Panel<S> to, int64_t first) const {
-    for (int i = threadIdx.x; i < kTile * kTile; i += kBlock)
-      to[i / kTile][i % kTile] = at<S>(i / kTile, first + i % kTile);
+    each<kTile, S>(first, [&](int row, int column, S v) { to[row][column] = v; });
   }
   template <class S>
   __device__ __forceinline__ void load_transposed(Panel<S> to, int64_t first) const {
-    for (int i = threadIdx.x; i < kTile * kDepth; i += kBlock)
-      to[i % kDepth][i / kDepth] = at<S>(i / kDepth, first + i % kDepth);
+    each<kDepth, S>(first, [&](int row, int column, S v) { to[column][row] = v; });
+  }
+
+ private:
+  // f(row, column, number) for those of this thread, of kColumns columns; neighbours read
+  // neighbours.
+  template <int kColumns, class S, class F>
+  __device__ __forceinline__ void each(int64_t first, F f) const {
+    constexpr int kAtOnce = kBlock / kColumns;
+    const int column = static_cast<int>(threadIdx.x) % kColumns;
+    int row = static_cast<int>(threadIdx.x) / kColumns;
+    const int64_t last = first + column < columns ? rows : 0;
+    const T* from = data + row * step + first + column;
+#pragma unroll 8
+    for (int i = 0; i < kTile / kAtOnce; ++i) {
+      f(row, column, row < last ? convert<S>(*from) : S(0));
+      from += step * kAtOnce;
+      row += kAtOnce;
+    }
   }
 };
 template <class T>
@@ -127,13 +140,23 @@ __device__ __forceinline__ void store(Sums<S>& sums, const AttentionMatrices<T>&
   });
 }
 
-// -inf where the query does not see the key.
-template <class S>
-__device__ S score(const AttentionShape& s, const AttentionMask<S>& mask, S product, int64_t query,
-                   int64_t key) {
-  if (query >= s.queries || is_hidden(s, query, key)) return static_cast<S>(-portable::kInf);
-  const S v = S(s.scale) * product;
-  return mask.data ? v + mask_at(s, mask, query, key) : v;
+// The scores of a tile of queries (rows) and keys, or of keys and queries, from the products; -inf
+// where the query does not see the key, or is none.
+template <bool kKeysAreRows, class S>
+__device__ __forceinline__ void score(Sums<S>& products, const AttentionShape& s,
+                                      const AttentionMask<S>& mask, int64_t first_query,
+                                      int64_t first_key) {
+  const auto each = [&](auto f) {
+    products.each([&](S& v, int row, int column) {
+      f(v, first_query + (kKeysAreRows ? column : row), first_key + (kKeysAreRows ? row : column));
+    });
+  };
+  products.each([&](S& v, int, int) { v *= S(s.scale); });
+  if (mask.data) each([&](S& v, int64_t query, int64_t key) { v += mask_at(s, mask, query, key); });
+  if (first_query + kTile > s.queries || is_hidden(s, first_query, first_key + kTile - 1))
+    each([&](S& v, int64_t query, int64_t key) {
+      if (query >= s.queries || is_hidden(s, query, key)) v = static_cast<S>(-portable::kInf);
+    });
 }
 template <class S> __device__ S exp_of(S score, S base) {
   return score == static_cast<S>(-portable::kInf) ? S(0) : portable::exp(score - base);
@@ -148,7 +171,7 @@ template <class S, class Merge> __device__ S across_all(S v, Merge merge) {
 
 // The result's columns from blockIdx.y * kTile.
 template <class T>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, sizeof(AttentionScore<T>) == 4 ? 3 : 1)
     attend(const __grid_constant__ FlashForward<T> f, int64_t parts) {
   using S = AttentionScore<T>;
   const AttentionShape& s = f.s;
@@ -164,8 +187,7 @@ __global__ void __launch_bounds__(kBlock)
   Sums<S> out;
   for (int64_t key = 0; key < s.keys && !(s.causal && key >= first + kTile); key += kTile) {
     Sums<S> weights = memory.dots(queries, rows_from(all_k, key, s.keys, s.size));
-    weights.each(
-        [&](S& v, int row, int column) { v = score(s, mask, v, first + row, key + column); });
+    score<false>(weights, s, mask, first, key);
 #pragma unroll
     for (int i = 0; i < kOwnRows; ++i) {
       S now = most[i];
@@ -210,10 +232,9 @@ __global__ void __launch_bounds__(kBlock)
     const auto keys = rows_from(all_k, key, s.keys, s.size);
     Sums<S> weights = memory.dots(queries, keys);
     Sums<S> changes = memory.dots(gradients, rows_from(all_v, key, s.keys, s.value_size));
-    weights.each([&](S& v, int row, int column) {
-      const int64_t query = first + row, stat = at * s.queries + query;
-      v = query < s.queries ? exp_of(score(s, mask, v, query, key + column), f.log_sums[stat])
-                            : S(0);
+    score<false>(weights, s, mask, first, key);
+    weights.each([&](S& v, int row, int) {
+      v = exp_of(v, first + row < s.queries ? f.log_sums[at * s.queries + first + row] : S(0));
     });
     changes.each([&](S& v, int row, int column) {
       const int64_t query = first + row;
@@ -243,9 +264,10 @@ __global__ void __launch_bounds__(kBlock)
     const auto queries = rows_from(all_q, query, s.queries, s.size);
     const auto gradients = rows_from(all_g, query, s.queries, s.value_size);
     Sums<S> weights = memory.dots(keys, queries);
-    weights.each([&](S& v, int row, int column) {
-      const int64_t q = query + column, stat = at * s.queries + q;
-      v = q < s.queries ? exp_of(score(s, mask, v, q, first + row), f.log_sums[stat]) : S(0);
+    score<true>(weights, s, mask, query, first);
+    weights.each([&](S& v, int, int column) {
+      v = exp_of(v,
+                 query + column < s.queries ? f.log_sums[at * s.queries + query + column] : S(0));
     });
     memory.add(dv, weights, gradients, first_column);
     Sums<S> changes = memory.dots(values, gradients);

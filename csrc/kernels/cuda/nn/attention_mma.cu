@@ -152,8 +152,7 @@ __global__ void __launch_bounds__(kBlock, 2)
       scores.each([&](float& v, int m, int half, int column) {
         v *= power;
         if (mask.data)
-          v += static_cast<float>(kLog2E) *
-               mask_at(s, mask, own_first + row_in_sums(m, half), key + column);
+          v += exponent_of_mask(mask_at(s, mask, own_first + row_in_sums(m, half), key + column));
       });
     if (key + kKeys > all_keys || (s.causal && key + kKeys > own_first + 1))
       scores.each([&](float& v, int m, int half, int column) {

@@ -208,6 +208,14 @@ __device__ __forceinline__ void store_rows(char* tile, Sums<kM, D / 8>& s,
   }
 }
 
+// What a mask adds to the exponent of base 2. Lowest numbers of a mask stay numbers: where a query
+// sees nothing else, it sees all of them alike.
+__device__ inline float exponent_of_mask(float mask) {
+  const float exponent = mask * static_cast<float>(kLog2E);
+  constexpr float lowest = -0x1p127f;
+  return exponent < lowest && mask != static_cast<float>(-portable::kInf) ? lowest : exponent;
+}
+
 // ---- Which calls -------------------------------------------------------------------------------
 
 // Whether rows can be copied by 16 bytes.

@@ -21,7 +21,10 @@ template <bool kMasked> struct Weigher {
   __device__ __forceinline__ float operator()(float product, int query, int key,
                                               float log_sum) const {
     float exponent = product * power - log_sum * static_cast<float>(kLog2E);
-    if constexpr (kMasked) exponent += static_cast<float>(kLog2E) * mask_at(s, mask, query, key);
+    if constexpr (kMasked) {
+      exponent += exponent_of_mask(mask_at(s, mask, query, key));
+      if (exponent > 0) exponent = 0;  // what is left of lowest numbers
+    }
     return exp2_approximate(exponent);
   }
 };
