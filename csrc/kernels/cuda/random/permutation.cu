@@ -50,7 +50,7 @@ void permutation(Engine& engine, int64_t* out, int64_t n) {
   draw_keys(engine, drawn.as<uint64_t>(), n, bits);
   each(n, [=] __device__(int64_t i) { from[i] = i; });
   sort_pairs(n, bits, drawn.as<uint64_t>(), keys, from, out);
-  const Place place{engine.initial_seed(), engine.take(static_cast<uint64_t>(n))};
+  const Place place = take(engine, n);
   each(n, [=] __device__(int64_t i) { shuffle_equal(keys, out, n, i, place); });
 }
 
