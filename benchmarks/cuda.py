@@ -237,6 +237,9 @@ def cases() -> list[Case]:
         return lambda: torch.nn.functional.dropout(x, 0.1)
 
     add("memory", "64M dropout", dropout, 8 * n)
+    add("memory", "64M rand", lambda t: lambda: t.rand(n, device="cuda"), 4 * n)
+    add("memory", "64M randn", lambda t: lambda: t.randn(n, device="cuda"), 4 * n)
+    add("memory", "16M randperm", lambda t: lambda: t.randperm(n // 4, device="cuda"), 2 * n)
 
     def product(m: int, k: int, p: int, dtype: str, title: str) -> None:
         add("compute", title, on([(m, k), (k, p)], dtype, lambda t, a, b: a @ b), 2.0 * m * k * p)

@@ -118,7 +118,7 @@ struct Traits {
   bool heavy = false;  // slow for few elements: releases the GIL for small tensors too
   bool by_copies =
       false;  // a factory that needs memory and copies alone: devices make it themselves
-  bool by_draws = false;   // a factory that random kernels fill: devices that have them make it
+  bool by_draws = false;    // a factory that random kernels fill: devices that have them make it
   bool whole_list = false;  // a list of tensors comes as one argument, not spread over several
   // Bit i: results are laid out in channels_last where argument i is.
   uint32_t format_of = 0;

@@ -13,8 +13,9 @@
 namespace taeda::cuda {
 
 #ifndef TAEDA_HOST_SHIM
-void sort_pairs(int64_t n, int bits, const uint32_t* keys, uint32_t* sorted_keys,
-                const uint32_t* values, uint32_t* sorted_values) {
+template <class K, class V>
+void sort_pairs(int64_t n, int bits, const K* keys, K* sorted_keys, const V* values,
+                V* sorted_values) {
   const StreamHandle stream = current_stream(used_device().index);
   size_t bytes = 0;
   const auto run = [&](void* workspace) {
@@ -29,8 +30,9 @@ void sort_pairs(int64_t n, int bits, const uint32_t* keys, uint32_t* sorted_keys
 }
 #else
 namespace {
-__global__ void sort_all(int64_t n, const uint32_t* keys, uint32_t* sorted_keys,
-                         const uint32_t* values, uint32_t* sorted_values) {
+template <class K, class V>
+__global__ void sort_all(int64_t n, const K* keys, K* sorted_keys, const V* values,
+                         V* sorted_values) {
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -41,10 +43,13 @@ __global__ void sort_all(int64_t n, const uint32_t* keys, uint32_t* sorted_keys,
   }
 }
 }  // namespace
-void sort_pairs(int64_t n, int, const uint32_t* keys, uint32_t* sorted_keys, const uint32_t* values,
-                uint32_t* sorted_values) {
-  launch(sort_all, 1, 1, 0, n, keys, sorted_keys, values, sorted_values);
+template <class K, class V>
+void sort_pairs(int64_t n, int, const K* keys, K* sorted_keys, const V* values, V* sorted_values) {
+  launch(sort_all<K, V>, 1, 1, 0, n, keys, sorted_keys, values, sorted_values);
 }
 #endif
+
+template void sort_pairs(int64_t, int, const uint32_t*, uint32_t*, const uint32_t*, uint32_t*);
+template void sort_pairs(int64_t, int, const uint64_t*, uint64_t*, const int64_t*, int64_t*);
 
 }  // namespace taeda::cuda

@@ -76,8 +76,7 @@ __global__ void bernoulli_each_kernel(int64_t n, Place place, const P* p, T* out
 template <class P, class T> void bernoulli_each(Engine& engine, T* out, const P* p, int64_t n) {
   if (n == 0) return;
   const auto blocks = static_cast<unsigned>((n + 4 * 512 - 1) / (4 * 512));
-  launch(bernoulli_each_kernel<P, T>, blocks, 512, 0, n,
-         Place{engine.initial_seed(), engine.take(12)}, p, out);
+  launch(bernoulli_each_kernel<P, T>, blocks, 512, 0, n, take(engine, 12), p, out);
 }
 
 template <class T>

@@ -87,7 +87,8 @@ void dropout(Engine& engine, int64_t n, double p, const T* x, double scale, bool
   const Operands<T> o{n, x, keep, y, static_cast<Wide<T>>(scale)};
   const Grid grid(n, 4);
   const auto run = [&](auto kernel) {
-    launch(kernel, grid.blocks, kThreads, 0, o, grid.take(engine), static_cast<Wide<T>>(p));
+    launch(kernel, grid.blocks, kThreads, 0, o, take(engine, 4 * grid.rounds),
+           static_cast<Wide<T>>(p));
   };
   switch (o.width()) {
     case 8:

@@ -14,6 +14,12 @@ namespace taeda::cuda {
 // The type that elements are computed in.
 template <class T> using Wide = std::conditional_t<same_type<T, double>, double, float>;
 
+// Where a kernel's numbers begin, of which it takes so many words.
+inline Place take(Engine& engine, int64_t words) {
+  forbid_capture("what draws random numbers");
+  return {engine.initial_seed(), engine.take(static_cast<uint64_t>(words))};
+}
+
 // The grid of a random kernel, which its numbers depend on: a thread for each element, as far as
 // the device can have them at a time.
 struct Grid {
@@ -26,9 +32,6 @@ struct Grid {
         device.multiprocessors * (device.threads_per_multiprocessor / int64_t{kThreads});
     blocks = static_cast<unsigned>(std::min(resident, (n + kThreads - 1) / kThreads));
     rounds = (n - 1) / (int64_t{kThreads} * blocks * each) + 1;
-  }
-  Place take(Engine& engine) const {
-    return {engine.initial_seed(), engine.take(4 * static_cast<uint64_t>(rounds))};
   }
 };
 
@@ -62,7 +65,7 @@ template <class Draw, class T, class F> void fill(Engine& engine, T* out, int64_
   }
   const Grid grid(n, Draw::count);
   launch(fill_kernel<Draw, T, F>, grid.blocks, kThreads, 0, static_cast<uint32_t>(n),
-         grid.take(engine), f, out);
+         take(engine, 4 * grid.rounds), f, out);
 }
 
 // ---- functions that PyTorch takes in their fast forms ----

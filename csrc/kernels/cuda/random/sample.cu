@@ -98,7 +98,7 @@ template <class T> bool poisson(Engine& engine, T* out, const T* rates, int64_t 
   if (n == 0) return true;
   if (find_first(n, [=] __device__(int64_t i) { return !(rates[i] >= T(0)); }) < n) return false;
   launch(poisson_kernel<T>, static_cast<unsigned>((n + kThreads - 1) / kThreads), kThreads, 0, n,
-         Place{engine.initial_seed(), engine.take(20)}, rates, out);
+         take(engine, 20), rates, out);
   return true;
 }
 
