@@ -59,6 +59,10 @@ def pytest_configure(config):
         taeda.set_fallback("cpu")
         config.addinivalue_line("filterwarnings", "ignore:.* has no kernel for it")
     move_at_the_borders()
+    if DEVICE == "cuda":
+        taeda.backends.cudnn.allow_tf32 = False  # results are compared with the CPU's
+        # Tensors of a CUDA device are drawn by its own generators.
+        taeda.Generator = functools.partial(taeda.Generator, DEVICE)
 
 
 def register_guard(config) -> None:
