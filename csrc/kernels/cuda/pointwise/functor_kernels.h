@@ -12,12 +12,18 @@ namespace taeda::cuda {
 using portable::arity, portable::HasDa, portable::HasDb, portable::HasDc;
 
 // ---- what a kernel computes ----
+// What functors have, as concepts: within a function, nvcc takes for missing what a
+// requires-expression looks for, and the general function would never be called.
+template <class Op, class T>
+concept HasHard = requires { typename portable::Signature<decltype(&Op::template hard<T>)>; };
+template <class Op>
+concept HasHalfBits = requires { &Op::half_bits; };
+
 // The value, with the general function where the one for the common range is not good enough.
 template <class Op, class T> struct ValueOf {
   using Type = decltype(&Op::template f<T>);
   template <class... A> __device__ static auto at(A... a) {
-    if constexpr (!is_complex<T> &&
-                  requires { typename portable::Signature<decltype(&Op::template hard<T>)>; }) {
+    if constexpr (!is_complex<T> && HasHard<Op, T>) {
       return Op::strain(a...) <= Op::most(T()) ? Op::template f<T>(a...)
                                                : Op::template hard<T>(a...);
     } else {
@@ -188,7 +194,7 @@ template <class Op> constexpr FunctorKernels make_kernels() {
     add_value<Op, double>(k);
     add_gradients<Op, float>(k, 0);
     add_gradients<Op, double>(k, 1);
-    if constexpr (requires { &Op::half_bits; }) {
+    if constexpr (HasHalfBits<Op>) {
       k.value[static_cast<int>(DType::Float16)] = Runner<HalfBitsOf<Op, Half>>::kernel();
       k.value[static_cast<int>(DType::BFloat16)] = Runner<HalfBitsOf<Op, BFloat16>>::kernel();
     }

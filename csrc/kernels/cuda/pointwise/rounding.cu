@@ -4,6 +4,8 @@
 
 namespace taeda::cuda {
 
+static_assert(HasHalfBits<portable::Neg> && !HasHalfBits<portable::Floor>);
+
 extern const FunctorKernels* const rounding_kernels = Table<portable::RoundingOps>::rows;
 
 }  // namespace taeda::cuda
