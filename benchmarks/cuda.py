@@ -362,7 +362,7 @@ def time_text(answer: dict[str, Any]) -> str:
 def table(groups: list[str], found: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
     lines = []
     for group in groups:
-        rate = {"memory": "GB/s", "compute": "TFLOP/s"}.get(group, "")
+        rate = {"memory": "GB/s", "compute": "TFLOP/s", "training": "peak memory"}.get(group, "")
         lines += [f"## {group}", "", f"| | PyTorch | taeda | PyTorch / taeda | {rate} |"]
         lines += ["|---|--:|--:|--:|--:|"]
         ratios = []
@@ -375,7 +375,7 @@ def table(groups: list[str], found: dict[str, dict[str, dict[str, Any]]]) -> lis
             if "seconds" in ours and "seconds" in theirs:
                 ratios.append(theirs["seconds"] / ours["seconds"])
                 ratio = f"{ratios[-1]:.2f}"
-            if rate and "seconds" in ours:
+            if case.work and "seconds" in ours:
                 own = f"{case.work / ours['seconds'] / (1e9 if group == 'memory' else 1e12):.0f}"
             if "peak" in ours and "peak" in theirs:
                 own = f"{theirs['peak'] / MIB:.0f} and {ours['peak'] / MIB:.0f} MiB"
