@@ -404,7 +404,7 @@ template <class T> constexpr decltype(GemmKernels<T>::onto) onto_kernel() {
 }
 template <class T>
 const GemmKernels<T> GemmKernels<T>::cpu = {cpu::gemm<S, T>, cpu::gemm_batched<S, T>,
-                                            onto_kernel<T>()};
+                                            onto_kernel<T>(), nullptr};
 template struct GemmKernels<Half>;
 template struct GemmKernels<BFloat16>;
 template struct GemmKernels<float>;

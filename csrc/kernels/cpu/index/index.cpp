@@ -199,6 +199,7 @@ void index_coordinates(const int64_t* indices, int64_t n, DimsRef sizes, int64_t
 
 const taeda::IndexKernels taeda::IndexKernels::cpu = {
     .find_outside = cpu::find_outside,
+    .keep_inside = nullptr,
     .take_elements = cpu::take_elements,
     .add_offsets = cpu::add_offsets,
     .mark = cpu::mark,
