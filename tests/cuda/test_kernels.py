@@ -165,6 +165,21 @@ same(lambda a, b: a // b, torch.randint(-9, 9, (100,)), torch.randint(1, 5, (100
     assert compared(libraries, code) == 5 + 50 + 81 + 3
 
 
+def test_edges_of_functions(libraries):
+    """Where the short forms of functions end, and beyond numbers."""
+    code = """
+inf, F = float("inf"), torch.nn.functional
+x = torch.tensor([inf, -inf, float("nan"), 0.0, -0.0, 88.9, -104.0, -90.0, 1e-40, 3e38, 1.0, -1.0, 1e5])
+for f in (torch.exp, torch.exp2, torch.expm1, torch.log, torch.log2, torch.log10, torch.log1p, torch.sqrt,
+          torch.sin, torch.cos, torch.tan, torch.tanh, torch.sigmoid, torch.erf, F.silu, F.gelu, F.softplus, F.logsigmoid):
+    for d in (torch.float32, torch.float64):
+        same(f, x.to(d))
+same(torch.fmod, torch.tensor([0.5, 1.0, 3.0, -3.4e10]), torch.tensor([2e-38, 2e-38, 2e-38, 1.1e-23]), tol=0)
+same(lambda t: t.logsumexp(0), torch.full((3,), -inf))
+"""
+    assert compared(libraries, code) == 38
+
+
 def test_indices_of_many_shapes(libraries):
     code = """
 x = torch.randn(30, 4, 9)
