@@ -37,13 +37,15 @@ def _attention(
     mask: Tensor | None,
     causal: _bool,
     scale: _float,
-) -> Tensor: ...
+) -> tuple[Tensor, Tensor]: ...
 def _attention_backward(
     grad: Tensor,
     q: Tensor,
     k: Tensor,
     v: Tensor,
     mask: Tensor | None,
+    out: Tensor,
+    log_sums: Tensor,
     causal: _bool,
     scale: _float,
 ) -> tuple[Tensor, Tensor, Tensor]: ...

@@ -162,6 +162,55 @@ print(cuda.current_stream() == s, there[0] == cuda.default_stream())
     assert printed(libraries, code) == ["True True"]
 
 
+def test_training_waits_for_nothing(libraries):
+    """A step of a model with embeddings, attention, convolution, pooling, norms and dropout."""
+    code = """
+nn = torch.nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.norm = nn.Embedding(20, 16), nn.LayerNorm(16)
+        self.qkv, self.conv = nn.Linear(16, 48), nn.Conv1d(16, 8, 3, padding=1)
+        self.batch, self.drop, self.out = nn.BatchNorm1d(8), nn.Dropout(0.1), nn.Linear(8, 5)
+    def forward(self, x):
+        h = self.norm(self.words(x))
+        q, k, v = self.qkv(h).view(x.shape[0], x.shape[1], 3, 2, 8).permute(2, 0, 3, 1, 4)
+        h = h + F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        h = F.max_pool1d(self.batch(self.conv(h.transpose(1, 2))).relu(), 2)
+        return self.out(self.drop(F.gelu(h)).mean(2))
+model = Model().to("cuda")
+o = torch.optim.AdamW(model.parameters(), lr=0.01)
+x, y = torch.arange(40).reshape(4, 10).remainder(20).to("cuda"), torch.tensor([0, 1, 2, 3]).to("cuda")
+def step():
+    o.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    o.step()
+    return loss
+step()
+cuda.set_sync_debug_mode("error")
+loss = step()
+try: loss.item()
+except RuntimeError as e: print(e)
+print(cuda.get_sync_debug_mode())
+cuda.set_sync_debug_mode("warn")
+import warnings
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    loss.item(), x.cpu()
+print(len(seen), seen[0].message)
+cuda.set_sync_debug_mode(0)
+loss.item()
+try: cuda.set_sync_debug_mode("loud")
+except RuntimeError as e: print(e)
+"""
+    lines = printed(libraries, code)
+    assert lines[:2] == ["called a synchronizing CUDA operation", "2"]
+    assert lines[2] == "2 called a synchronizing CUDA operation"
+    assert "got 'loud'" in lines[3]
+
+
 def test_graphs(libraries):
     """What is recorded is done by each replay, on what its inputs are then."""
     code = """

@@ -16,8 +16,8 @@ Tensor total_norm(const TensorList& tensors, double norm_type) {
 void scale_all(const TensorList& tensors, const Tensor& factor) {
   check(factor.numel() == 1, "_scale_all_(): factor must have one element, got shape ",
         to_string(factor.sizes()));
-  // Gradients that are small enough are not touched.
-  if (!factor.is_meta() && factor.item().to<double>() == 1.0) return;
+  // Gradients that are small enough are not touched, where to know that is not to wait for a device.
+  if (factor.device().type == DeviceType::CPU && factor.item().to<double>() == 1.0) return;
   for (const Tensor& t : tensors) op<"mul_">(t, factor);
 }
 
@@ -31,7 +31,7 @@ const Define clip_ops[] = {
      kernel(total_norm),
      {.forms = 0, .composite = true}},
     {"_scale_all_(tensors: Tensor[], factor: Tensor) -> None",
-     "Multiplies several tensors by one number, in place; by 1, it leaves them alone.",
+     "Multiplies several tensors by one number, in place.",
      kernel(scale_all),
      {.forms = 0, .composite = true}},
     {"_clamp_all_(tensors: Tensor[], limit: float) -> None",

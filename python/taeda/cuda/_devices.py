@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import warnings
 from typing import Any
 
 from taeda.cuda import _runtime
@@ -19,6 +20,7 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_sync_debug_mode",
     "init",
     "is_available",
     "is_bf16_supported",
@@ -36,6 +38,7 @@ __all__ = [
     "reset_peak_memory_stats",
     "set_device",
     "set_per_process_memory_fraction",
+    "set_sync_debug_mode",
     "synchronize",
 ]
 
@@ -98,6 +101,42 @@ def synchronize(device: Any = None) -> None:
         RuntimeError: an operation before it has failed.
     """
     call("synchronize", _runtime.index_of(device, "synchronize"))
+
+
+_SYNC_MODES = {"default": 0, "warn": 1, "error": 2}
+_sync_mode = 0
+
+
+@ctypes.CFUNCTYPE(None)
+def _warn_of_wait() -> None:
+    warnings.warn("called a synchronizing CUDA operation", UserWarning, stacklevel=2)
+
+
+def get_sync_debug_mode() -> int:
+    """What :func:`set_sync_debug_mode` chose: 0, 1 or 2."""
+    return _sync_mode
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """Report whenever the host waits for a device without being asked to.
+
+    That is where a value is read (``item()``, ``cpu()``, printing), memory of the host is copied to
+    a device, or a shape depends on values (``nonzero``, masks as indices). ``synchronize()`` is no
+    such case.
+
+    Args:
+        debug_mode: ``"default"`` or 0: nothing; ``"warn"`` or 1: a UserWarning; ``"error"`` or 2: a
+            RuntimeError, before anything is done.
+    """
+    global _sync_mode
+    mode = _SYNC_MODES.get(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    if mode not in _SYNC_MODES.values():
+        raise RuntimeError(
+            f"cuda.set_sync_debug_mode: expected one of {list(_SYNC_MODES)} or 0, 1, 2, got "
+            f"{debug_mode!r}"
+        )
+    _runtime.tell("set_sync_debug_mode", mode, _warn_of_wait)
+    _sync_mode = mode
 
 
 class device:

@@ -84,6 +84,11 @@ def call(name: str, *args: Any) -> None:
         raise _ERRORS[status](_handle().taeda_cuda_error().decode())
 
 
+def tell(name: str, *args: Any) -> None:
+    """Call ``taeda_cuda_<name>``, which cannot fail."""
+    getattr(_handle(), f"taeda_cuda_{name}")(*args)
+
+
 def current() -> int:
     """The index of the current device. RuntimeError where there is none."""
     if why := why_not():

@@ -7,6 +7,7 @@
 #include "kernels/cuda/gemm/cublas.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/libraries.h"
+#include "kernels/cuda/runtime/sync_debug.h"
 
 namespace taeda::cuda {
 namespace {
@@ -71,6 +72,10 @@ int taeda_cuda_set_device(int index) {
 }
 int taeda_cuda_synchronize(int index) {
   return guarded([=] { synchronize_device(index); });
+}
+// `mode`: 0 nothing, 1 calls `warn`, 2 an error, whenever the host waits without being asked to.
+void taeda_cuda_set_sync_debug_mode(int mode, void (*warn)()) {
+  set_sync_debug(SyncDebug{mode}, warn);
 }
 // The python/taeda/cuda/_runtime.py class Properties.
 struct TaedaCudaProperties {

@@ -3,6 +3,8 @@
 #include <array>
 #include <atomic>
 
+#include "kernels/cuda/runtime/sync_debug.h"
+
 namespace taeda::cuda {
 namespace {
 
@@ -123,6 +125,7 @@ Workspace::Workspace(size_t nbytes)
       data_(state_.allocator.allocate(nbytes, current_stream(state_.index))) {}
 
 void read_back(void* to, const void* from, size_t nbytes) {
+  report_wait();
   const int index = used_device().index;
   const StreamHandle stream = current_stream(index);
   succeed(driver().copy(reinterpret_cast<DevicePointer>(to), reinterpret_cast<DevicePointer>(from),
@@ -132,6 +135,7 @@ void read_back(void* to, const void* from, size_t nbytes) {
 }
 
 void send(void* to, const void* from, size_t nbytes) {
+  report_wait();
   const StreamHandle stream = current_stream(used_device().index);
   succeed(driver().copy(reinterpret_cast<DevicePointer>(to), reinterpret_cast<DevicePointer>(from),
                         nbytes, stream),
