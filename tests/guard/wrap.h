@@ -121,7 +121,7 @@ template <class A>
 concept Immediate = std::is_same_v<A, int64_t* const*> ||
                     (std::is_lvalue_reference_v<A> && !std::is_const_v<std::remove_reference_t<A>>);
 
-// References to the members of a table, which is nothing but pointers to kernels.
+// References to the members of a table: pointers to kernels, and a bool at most.
 template <class K> auto members(K& k) {
   constexpr size_t n = sizeof(K) / sizeof(KernelFn<void()>);
   if constexpr (n == 1) {
@@ -182,8 +182,9 @@ template <class K> const K& guarded() {
     const auto theirs = members(host->cpu<K>());
     const auto fill = [&]<size_t... I>(std::index_sequence<I...>) {
       const auto one = [&]<size_t J>() {
-        using Function = std::remove_cvref_t<decltype(std::get<J>(ours))>;
-        if (std::get<J>(theirs)) std::get<J>(ours) = Guarded<K, J, Function>::call;
+        using Member = std::remove_cvref_t<decltype(std::get<J>(ours))>;
+        if constexpr (std::is_same_v<Member, bool>) std::get<J>(ours) = std::get<J>(theirs);
+        else if (std::get<J>(theirs)) std::get<J>(ours) = Guarded<K, J, Member>::call;
       };
       (one.template operator()<I>(), ...);
     };

@@ -36,6 +36,28 @@ __host__ __device__ inline int size_of(DType d) {
   }
 }
 
+// Of float16 and bfloat16; a GPU has instructions for them.
+template <class S> __host__ __device__ __forceinline__ float from_half(S s) {
+#ifdef __CUDA_ARCH__
+  if constexpr (same_type<S, Half>) {
+    float v;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(s.bits));
+    return v;
+  }
+#endif
+  return static_cast<float>(s);
+}
+template <class D> __host__ __device__ __forceinline__ D to_half(float v) {
+#ifdef __CUDA_ARCH__
+  D d;
+  if constexpr (same_type<D, Half>) asm("cvt.rn.f16.f32 %0, %1;" : "=h"(d.bits) : "f"(v));
+  else asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(d.bits) : "f"(v));
+  return d;
+#else
+  return D(v);
+#endif
+}
+
 // As the CPU converts (kernels/cpu/pointwise/simd/convert.cpp, storage_only.cpp).
 template <class D, class S> __host__ __device__ inline D convert(S s) {
   if constexpr (same_type<D, S>) return s;
@@ -45,8 +67,8 @@ template <class D, class S> __host__ __device__ inline D convert(S s) {
     else if constexpr (same_type<D, bool>) return s.re != 0 || s.im != 0;
     else return convert<D>(s.re);
   } else if constexpr (is_complex<D>) return D(convert<decltype(D::re)>(s));
-  else if constexpr (is_half_type<S>) return convert<D>(static_cast<float>(s));
-  else if constexpr (is_half_type<D>) return D(convert<float>(s));
+  else if constexpr (is_half_type<S>) return convert<D>(from_half(s));
+  else if constexpr (is_half_type<D>) return to_half<D>(convert<float>(s));
   else if constexpr (same_type<D, bool>) return s != S(0);
   else if constexpr (is_float<S> && is_integer<D> && sizeof(D) < 4)
     return static_cast<D>(static_cast<int32_t>(s));

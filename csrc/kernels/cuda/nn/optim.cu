@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "kernels/cuda/common/vectors.h"
+#include "kernels/cuda/common/vector.h"
 #include "kernels/cuda/nn/tables.h"
 
 namespace taeda::cuda {

@@ -117,7 +117,7 @@ bool is_float_or_half(DType d) { return d == DType::Float32 || is_half(d); }
 template <class T> void move(Plan plan) {
   plan.dtype[0] = plan.dtype[1] = element_dtype<T>;
   if (plan.host_numbers >> 1 & 1) {
-    Number numbers[2]{};
+    HostNumber numbers[2]{};
     std::memcpy(numbers[1].bytes, plan.data[1], sizeof(T));
     plan.data[1] = nullptr;
     return run_in_parts(plan, numbers, Runner<Same<T>>::run);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/common/vectors.h"
+#include "kernels/cuda/common/vector.h"
 #include "kernels/cuda/pointwise/pointwise.h"
 #include "kernels/functors/functors.h"
 

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "kernels/cuda/common/vectors.h"
+#include "kernels/cuda/common/vector.h"
 
 namespace taeda::cuda {
 
@@ -38,7 +38,7 @@ void run_part(PlanPart part, RunPart run) {
 
 }  // namespace
 
-void run_in_parts(const Plan& plan, const Number* numbers, RunPart run) {
+void run_in_parts(const Plan& plan, const HostNumber* numbers, RunPart run) {
   const int64_t last = plan.sizes.empty() ? 1 : plan.sizes.back();
   run_part({plan, plan.sizes.size(), last, {}, numbers}, run);
 }
@@ -92,8 +92,8 @@ bool is_read_as(DType stored, DType wanted) {
          (wanted == DType::Bool && stored == DType::UInt8);
 }
 
-Number converted(const void* number, DType from, DType to) {
-  Number n{};
+HostNumber converted(const void* number, DType from, DType to) {
+  HostNumber n{};
   const auto convert_to = [&]<class T>(Tag<T>) {
     const T v = load_as<T>(static_cast<const char*>(number), from);
     std::memcpy(n.bytes, &v, sizeof v);
@@ -157,7 +157,7 @@ struct Converted {
 void run(const Plan& given, const Functor& f, int part, DType compute) {
   if (given.numel == 0) return;
   const FunctorKernel& kernel = find(f, part, compute);
-  Number numbers[Plan::kMaxOperands]{};
+  HostNumber numbers[Plan::kMaxOperands]{};
   std::optional<Converted> other[Plan::kMaxOperands];
   bool as_it_is = true;
   for (int k = 0; k < given.count; ++k)

@@ -45,7 +45,7 @@ template <int N> struct PointwiseLoop : LoopShape {
   PointwiseOperand operand[N];
 };
 
-struct alignas(16) Number {
+struct alignas(16) HostNumber {
   char bytes[16];
 };
 
@@ -56,13 +56,13 @@ struct PlanPart {
   size_t dims;
   int64_t last;
   int64_t offsets[Plan::kMaxOperands];
-  const Number* numbers;  // of operands without memory
+  const HostNumber* numbers;  // of operands without memory
 
   int64_t numel() const;
 };
 using RunPart = void (*)(const PlanPart& part);
 // Runs parts that cover the plan.
-void run_in_parts(const Plan& plan, const Number* numbers, RunPart run);
+void run_in_parts(const Plan& plan, const HostNumber* numbers, RunPart run);
 
 // How operand k of a part is read, `n` neighbours at a time.
 Access access_of(const PlanPart& part, int k, int64_t n);
