@@ -133,6 +133,8 @@ void write(const Tensor& t, const StepNumber& n) {
 template <class Make> void step_group(const Group& g, Make&& make) {
   check_group(g);
   const size_t count = g.params.size();
+  // Before steps are counted: where the kernel is missing, the CPU counts and makes them.
+  if (count && !kernels<OptimKernels>(g.params[0].device()).step) missing_kernel();
   std::vector<Copy> copies;
   std::vector<OptimUpdate> updates;
   updates.reserve(count);
