@@ -16,7 +16,8 @@ Tensor total_norm(const TensorList& tensors, double norm_type) {
 void scale_all(const TensorList& tensors, const Tensor& factor) {
   check(factor.numel() == 1, "_scale_all_(): factor must have one element, got shape ",
         to_string(factor.sizes()));
-  // Gradients that are small enough are not touched, where to know that is not to wait for a device.
+  // Gradients that are small enough are not touched, where to know that is not to wait for a
+  // device.
   if (factor.device().type == DeviceType::CPU && factor.item().to<double>() == 1.0) return;
   for (const Tensor& t : tensors) op<"mul_">(t, factor);
 }

@@ -107,9 +107,11 @@ _SYNC_MODES = {"default": 0, "warn": 1, "error": 2}
 _sync_mode = 0
 
 
-@ctypes.CFUNCTYPE(None)
 def _warn_of_wait() -> None:
     warnings.warn("called a synchronizing CUDA operation", UserWarning, stacklevel=2)
+
+
+_warning = ctypes.CFUNCTYPE(None)(_warn_of_wait)  # lives as long as the library may call it
 
 
 def get_sync_debug_mode() -> int:
@@ -129,13 +131,13 @@ def set_sync_debug_mode(debug_mode: int | str) -> None:
             RuntimeError, before anything is done.
     """
     global _sync_mode
-    mode = _SYNC_MODES.get(debug_mode) if isinstance(debug_mode, str) else debug_mode
+    mode = _SYNC_MODES.get(debug_mode, -1) if isinstance(debug_mode, str) else debug_mode
     if mode not in _SYNC_MODES.values():
         raise RuntimeError(
             f"cuda.set_sync_debug_mode: expected one of {list(_SYNC_MODES)} or 0, 1, 2, got "
             f"{debug_mode!r}"
         )
-    _runtime.tell("set_sync_debug_mode", mode, _warn_of_wait)
+    _runtime.tell("set_sync_debug_mode", mode, _warning)
     _sync_mode = mode
 
 
