@@ -77,6 +77,11 @@ class CUDAGraph:
                 f"cuda.CUDAGraph.capture_begin: capture_error_mode must be one of {list(_MODES)}, "
                 f"got {capture_error_mode!r}"
             )
+        if pool is not None and not (isinstance(pool, tuple) and len(pool) == 2):
+            raise TypeError(
+                "cuda.CUDAGraph.capture_begin: pool must be what pool() or graph_pool_handle() "
+                f"gave, got {pool!r}"
+            )
         if self._runnable is not None or self._stream is not None:
             raise RuntimeError(
                 "cuda.CUDAGraph.capture_begin: the graph is in use; reset() it first"
@@ -146,6 +151,10 @@ class graph:
         stream: Stream | None = None,
         capture_error_mode: str = "global",
     ) -> None:
+        if not isinstance(cuda_graph, CUDAGraph):
+            raise TypeError(
+                f"cuda.graph: cuda_graph must be a CUDAGraph, got {type(cuda_graph).__name__}"
+            )
         self.cuda_graph = cuda_graph
         self.pool = pool
         self.stream_ctx = StreamContext(Stream() if stream is None else stream)

@@ -1,7 +1,5 @@
 #include "kernels/cuda/conv/cudnn_graph.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -12,15 +10,7 @@
 namespace taeda::cuda::dnn {
 
 const Library* library() {
-  static const std::optional<Library> found = []() -> std::optional<Library> {
-    void* opened = open_library("libcudnn.so.9");
-    if (!opened) return std::nullopt;
-    Library l{};
-    bool all = true;
-    const auto find = [&]<class F>(F& to, const char* name) {
-      to = reinterpret_cast<F>(dlsym(opened, name));
-      all &= to != nullptr;
-    };
+  static const auto found = bind_library<Library>("libcudnn.so.9", [](Library& l, auto find) {
     find(l.create, "cudnnCreate");
     find(l.destroy, "cudnnDestroy");
     find(l.set_stream, "cudnnSetStream");
@@ -33,8 +23,7 @@ const Library* library() {
     find(l.get, "cudnnBackendGetAttribute");
     find(l.finalize, "cudnnBackendFinalize");
     find(l.execute, "cudnnBackendExecute");
-    return all ? std::optional(l) : std::nullopt;
-  }();
+  });
   return found ? &*found : nullptr;
 }
 

@@ -1,7 +1,5 @@
 #include "kernels/cuda/gemm/cublas.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -73,15 +71,7 @@ struct Library {
 
 // Null where it is not installed.
 const Library* library() {
-  static const std::optional<Library> found = []() -> std::optional<Library> {
-    void* opened = open_library(kLibrary);
-    if (!opened) return std::nullopt;
-    Library l{};
-    bool all = true;
-    const auto find = [&]<class F>(F& to, const char* name) {
-      to = reinterpret_cast<F>(dlsym(opened, name));
-      all &= to != nullptr;
-    };
+  static const auto found = bind_library<Library>(kLibrary, [](Library& l, auto find) {
     find(l.create, "cublasLtCreate");
     find(l.destroy, "cublasLtDestroy");
     find(l.destroy_product, "cublasLtMatmulDescDestroy");
@@ -95,8 +85,7 @@ const Library* library() {
     find(l.set_preference, "cublasLtMatmulPreferenceSetAttribute");
     find(l.find_algorithm, "cublasLtMatmulAlgoGetHeuristic");
     find(l.multiply, "cublasLtMatmul");
-    return all ? std::optional(l) : std::nullopt;
-  }();
+  });
   return found ? &*found : nullptr;
 }
 
