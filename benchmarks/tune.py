@@ -27,7 +27,7 @@ import taeda
 from taeda import _C
 
 PASSES = ["forward", "grad_input", "grad_weight"]
-ALGORITHMS = ["im2col", "nhwc", "winograd", "depthwise", "depthwise_nhwc"]
+ALGORITHMS = ["im2col", "nhwc", "winograd", "depthwise"]
 
 
 def shape(batch, inputs, outputs, size, kernel, stride=1, padding=0, dilation=1, groups=1):

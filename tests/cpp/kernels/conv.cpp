@@ -143,7 +143,7 @@ std::vector<ConvShape> shapes() {
 
 void check_algorithms() {
   for (const ConvShape& s : shapes()) {
-    for (const char* name : {"im2col", "nhwc", "winograd", "depthwise", "depthwise_nhwc", ""}) {
+    for (const char* name : {"im2col", "nhwc", "winograd", "depthwise", ""}) {
       expect(force_conv_algorithm(*name ? name : nullptr), name);
       const std::string of = str(*name ? name : "the chosen algorithm", ", ", s.in_channels, " to ",
                                  s.out_channels, " channels, kernel ", s.kernel[2], ", stride ",
@@ -168,8 +168,7 @@ std::vector<Kernel> passes() {
   static const Home homes[] = {{"im2col", shape(1, 64, 64, 1, 2, 14, 1, 1, 0, 1)},
                                {"nhwc", shape(1, 32, 32, 1, 2, 14, 5, 1, 2, 1)},
                                {"winograd", shape(1, 64, 64, 1, 2, 14, 3, 1, 1, 1)},
-                               {"depthwise", shape(1, 64, 64, 64, 2, 28, 3, 1, 1, 1)},
-                               {"depthwise_nhwc", shape(1, 64, 64, 64, 2, 7, 3, 1, 1, 1)}};
+                               {"depthwise", shape(1, 64, 64, 64, 2, 28, 3, 1, 1, 1)}};
   std::vector<Kernel> list;
   for (const Home& home : homes) {
     auto data = std::make_shared<std::array<std::vector<float>, 3>>();

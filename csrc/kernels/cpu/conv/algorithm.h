@@ -27,7 +27,7 @@ struct ConvRates {
 
 // Of the three passes of each algorithm.
 struct ConvTuning {
-  ConvRates im2col[3], nhwc[3], winograd[3], depthwise[3], depthwise_nhwc[3];
+  ConvRates im2col[3], nhwc[3], winograd[3], depthwise[3];
 };
 
 // Of the instruction set that kernels run with.
@@ -52,8 +52,7 @@ template <class T> struct ConvAlgorithm {
   }
 };
 
-extern const ConvAlgorithm<float> im2col_f32, nhwc_f32, winograd_f32, depthwise_f32,
-    depthwise_nhwc_f32;
-extern const ConvAlgorithm<double> im2col_f64, nhwc_f64, depthwise_f64, depthwise_nhwc_f64;
+extern const ConvAlgorithm<float> im2col_f32, nhwc_f32, winograd_f32, depthwise_f32;
+extern const ConvAlgorithm<double> im2col_f64, nhwc_f64, depthwise_f64;
 
 }  // namespace taeda::cpu

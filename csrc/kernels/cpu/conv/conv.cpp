@@ -19,9 +19,8 @@ namespace taeda::cpu {
 namespace {
 
 // im2col comes last: it can do everything.
-constexpr std::array kFloat{&winograd_f32, &nhwc_f32, &depthwise_f32, &depthwise_nhwc_f32,
-                            &im2col_f32};
-constexpr std::array kDouble{&nhwc_f64, &depthwise_f64, &depthwise_nhwc_f64, &im2col_f64};
+constexpr std::array kFloat{&winograd_f32, &nhwc_f32, &depthwise_f32, &im2col_f32};
+constexpr std::array kDouble{&nhwc_f64, &depthwise_f64, &im2col_f64};
 template <class T> constexpr auto& algorithms() {
   if constexpr (std::is_same_v<T, float>) return kFloat;
   else return kDouble;

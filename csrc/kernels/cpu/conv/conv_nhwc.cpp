@@ -157,6 +157,9 @@ struct Roles {
 
 template <class T, bool Backward>
 bool run(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y) {
+  if (is_depthwise(s))
+    return depthwise<T, Backward ? ConvPass::grad_input : ConvPass::forward>(s, x, weights, bias,
+                                                                             y);
   const auto& [parts, channels, outputs, in, out] = Roles(s, Backward);
   const int64_t taps = volume(s.kernel), each = channels * outputs * taps;
   const Weights<T> w = Backward ? Weights<T>{weights, each, taps, outputs * taps, taps}
@@ -219,12 +222,14 @@ bool run(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y) 
 
 // Whether the padded copy keeps to the size of the input: dilation and padding can blow it up.
 template <bool Backward> bool supports(const ConvShape& s) {
+  if (is_depthwise(s)) return true;
   const Roles r(s, Backward);
   return s.in_channels > 0 && !r.parts.empty() &&
          padded_input(r.parts, r.out) <= real(8 * volume(r.in) + kTileElements);
 }
 
 template <class T, bool Backward> ConvWork work(const ConvShape& s) {
+  if (is_depthwise(s)) return depthwise_work<T>(s);
   const auto& [parts, channels, outputs, in, out] = Roles(s, Backward);
   ConvWork w;
   for (const Panel& panel : panels_of<T>(outputs)) {

@@ -186,4 +186,14 @@ template <class T> double work_of(int64_t rows, const Panel& panel) {
 template <class T> ConvWork weight_work(const ConvShape& s);
 template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy, const T*, T* gw);
 
+// Where each channel has a kernel and an output of its own (conv_nhwc_depthwise.cpp); y from x and
+// the weights, or gx from gy and the weights.
+inline bool is_depthwise(const ConvShape& s) {
+  return s.groups == s.in_channels && s.groups == s.out_channels && volume(s.kernel) > 1;
+}
+template <class T> ConvWork depthwise_work(const ConvShape& s);
+template <class T, ConvPass Pass>
+bool depthwise(const ConvShape& s, const T* x, const T* w, const T* bias, T* y);
+template <class T> bool depthwise_grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw);
+
 }  // namespace taeda::cpu::nhwc

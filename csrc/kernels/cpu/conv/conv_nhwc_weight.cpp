@@ -140,6 +140,7 @@ void unpack(const Part& part, const Panel& panel, int64_t taps, const T* sums, T
 }  // namespace
 
 template <class T> ConvWork nhwc::weight_work(const ConvShape& s) {
+  if (is_depthwise(s)) return depthwise_work<T>(s);
   const std::vector<Part> parts = weight_parts(s);
   const Part& part = parts[0];
   const int64_t outputs = s.out_channels / s.groups;
@@ -168,6 +169,7 @@ template <class T> ConvWork nhwc::weight_work(const ConvShape& s) {
 
 template <class T>
 bool nhwc::grad_weight(const ConvShape& s, const T* x, const T* gy, const T*, T* gw) {
+  if (is_depthwise(s)) return depthwise_grad_weight(s, x, gy, gw);
   const std::vector<Part> parts = weight_parts(s);
   const Part& part = parts[0];
   Sizes in = s.in, out = s.out;

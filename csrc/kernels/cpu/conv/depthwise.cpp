@@ -1,9 +1,7 @@
 // Convolution where every output channel reads one input channel: depthwise, or from images of one
 // channel. Each output plane is computed by itself from its input plane with zeros around it;
-// neighbours of a row lie across the registers. Where planes are too small for that, those of some
-// channels are transposed to [position][channel], with channels across the registers; an output is
-// then a sum over the taps that fall inside of the input, whatever the strides, dilation and row
-// lengths.
+// neighbours of a row lie across the registers. Where planes are too small for that, NHWC
+// (conv_nhwc_depthwise.cpp) takes its place.
 #include <algorithm>
 #include <vector>
 
@@ -174,8 +172,6 @@ template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy,
   return true;
 }
 
-// ---- estimates ----
-
 bool supports(const ConvShape& s) { return s.groups == s.in_channels && volume(s.kernel) > 1; }
 
 template <class T, bool Backward> ConvWork work(const ConvShape& s) {
@@ -201,162 +197,9 @@ constexpr ConvAlgorithm<T> depthwise = {"depthwise",
                                          {supports, work<T, true>, convolve<T, true>},
                                          {supports, work<T, false>, grad_weight<T>}}};
 
-// ---- channels across the registers ----
-// Along each dimension input = output * stride - padding + tap * dilation. The three passes sum
-// over the same triples: by output, by input, or by tap.
-
-constexpr int64_t kChunk = 1 << 14;   // elements worth a chunk
-constexpr int64_t kCached = 1 << 16;  // elements of a block that a cache holds
-constexpr double kUncached = 1.7;     // relative time of an FMA where it does not
-
-// The pairs of one dimension: by results, with the two operands' indices times their strides.
-struct PairList {
-  std::vector<int64_t> first, a, b;
-
-  PairList(const ConvShape& w, int d, ConvPass pass, int64_t a_stride, int64_t b_stride) {
-    const int64_t in = w.in[d], out = w.out[d], taps = w.kernel[d];
-    const int64_t results = pass == ConvPass::forward      ? out
-                            : pass == ConvPass::grad_input ? in
-                                                           : taps;
-    const int64_t terms = pass == ConvPass::grad_weight ? out : taps;
-    first.push_back(0);
-    for (int64_t r = 0; r < results; ++r) {
-      for (int64_t t = 0; t < terms; ++t) {
-        const int64_t tap = pass == ConvPass::grad_weight ? r : t;
-        const int64_t shift = tap * w.dilation[d] - w.padding[d];
-        int64_t o = pass == ConvPass::grad_weight ? t : r;
-        if (pass == ConvPass::grad_input) {
-          if (r < shift || (r - shift) % w.stride[d] != 0) continue;
-          o = (r - shift) / w.stride[d];
-          if (o >= out) continue;
-        }
-        const int64_t i = o * w.stride[d] + shift;
-        if (i < 0 || i >= in) continue;
-        a.push_back((pass == ConvPass::grad_weight ? o : tap) * a_stride);
-        b.push_back((pass == ConvPass::grad_input ? o : i) * b_stride);
-      }
-      first.push_back(static_cast<int64_t>(a.size()));
-    }
-  }
-  simd::Pairs pairs() const {
-    return {static_cast<int64_t>(first.size()) - 1, first.data(), a.data(), b.data()};
-  }
-  int64_t size() const { return first.back(); }
-};
-
-// Of all three dimensions; a: weights, or the outputs' gradients; b: what they are multiplied by.
-struct AllPairs {
-  PairList d, h, w;
-  simd::Pairs pairs[3];
-
-  AllPairs(const ConvShape& s, ConvPass pass, Sizes a, Sizes b, int64_t channels)
-      : d(s, 0, pass, a[1] * a[2] * channels, b[1] * b[2] * channels),
-        h(s, 1, pass, a[2] * channels, b[2] * channels),
-        w(s, 2, pass, channels, channels),
-        pairs{d.pairs(), h.pairs(), w.pairs()} {}
-};
-
-// Planes of `count` channels to [position][channel], with zeros for channels up to `width`.
-template <class T>
-void to_nhwc(const T* x, int64_t count, int64_t positions, int64_t width, T* to) {
-  if (count < width) std::fill_n(to, positions * width, T(0));
-  transpose(x, positions, count, positions, to, width);
-}
-
-// y from x and the weights, or gx from gy and the weights.
-template <class T, ConvPass Pass>
-bool convolve_across(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
-  const int64_t x_volume = volume(Pass == ConvPass::forward ? s.in : s.out);
-  const int64_t y_volume = volume(Pass == ConvPass::forward ? s.out : s.in);
-  const int64_t taps = volume(s.kernel), channels = s.groups, width = loops<T>().channels;
-  const int64_t blocks = ceil_div(channels, width);
-  const AllPairs all(s, Pass, s.kernel, Pass == ConvPass::forward ? s.in : s.out, width);
-  Scratch<T> packed(blocks * width * taps);
-  for (int64_t first = 0; first < channels; first += width) {
-    to_nhwc(w + first * taps, std::min(width, channels - first), taps, width,
-            packed.data() + first * taps);
-  }
-  const int64_t grain = std::max<int64_t>(1, kChunk / (width * (x_volume + y_volume)));
-  parallel_for(s.batch * blocks, grain, [&](int64_t begin, int64_t end) {
-    Scratch<T> seen(x_volume * width), sums(y_volume * width), start(width);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i % blocks * width, plane = i / blocks * channels + first;
-      const int64_t count = std::min(width, channels - first);
-      to_nhwc(x + plane * x_volume, count, x_volume, width, seen.data());
-      std::fill_n(start.data(), width, T(0));
-      if (bias) std::copy_n(bias + first, count, start.data());
-      for (int64_t q = 0; q < y_volume; ++q)
-        std::copy_n(start.data(), width, sums.data() + q * width);
-      loops<T>().sum_pairs(all.pairs, packed.data() + first * taps, seen.data(), sums.data());
-      transpose(sums.data(), width, y_volume, count, y + plane * y_volume, y_volume);
-    }
-  });
-  return true;
-}
-
-template <class T>
-bool grad_weight_across(const ConvShape& s, const T* x, const T* gy, const T*, T* gw) {
-  const int64_t in = volume(s.in), out = volume(s.out), taps = volume(s.kernel);
-  const int64_t channels = s.groups, width = loops<T>().channels;
-  const int64_t blocks = ceil_div(channels, width), size = width * taps;
-  const AllPairs all(s, ConvPass::grad_weight, s.out, s.in, width);
-  // Runs of images have sums of their own, which are then added in order.
-  const int64_t run = ceil_div(s.batch, std::clamp<int64_t>(kRuns / blocks, 1, s.batch));
-  const int64_t runs = ceil_div(s.batch, run);
-  Scratch<T> sums(runs * blocks * size);
-  parallel_for(runs * blocks, 1, [&](int64_t begin, int64_t end) {
-    Scratch<T> seen(in * width), grads(out * width);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = i % blocks * width, count = std::min(width, channels - first);
-      T* to = sums.data() + i * size;
-      std::fill_n(to, size, T(0));
-      for (int64_t n = i / blocks * run; n < std::min((i / blocks + 1) * run, s.batch); ++n) {
-        const int64_t plane = n * channels + first;
-        to_nhwc(x + plane * in, count, in, width, seen.data());
-        to_nhwc(gy + plane * out, count, out, width, grads.data());
-        loops<T>().sum_pairs(all.pairs, grads.data(), seen.data(), to);
-      }
-    }
-  });
-  if (runs > 1) add_parts(sums.data(), runs, blocks * size, sums.data());
-  for (int64_t b = 0; b < blocks; ++b) {
-    transpose(sums.data() + b * size, width, taps, std::min(width, channels - b * width),
-              gw + b * width * taps, taps);
-  }
-  return true;
-}
-
-bool supports_across(const ConvShape& s) {
-  return s.groups == s.in_channels && s.groups == s.out_channels && volume(s.kernel) > 1;
-}
-
-template <class T> ConvWork work_across(const ConvShape& s) {
-  const int64_t width = loops<T>().channels, planes = round_up(s.groups, width);
-  const int64_t positions = volume(s.in) + volume(s.out);
-  const double waiting = positions * width > kCached ? kUncached : 1;
-  const AllPairs pairs(s, ConvPass::grad_weight, s.out, s.in, width);
-  const int64_t taps_inside = pairs.d.size() * pairs.h.size() * pairs.w.size();
-  ConvWork w;
-  w.fma = real(s.batch * planes) * real(taps_inside) * waiting * 4 / real(width);
-  w.moved = real(s.batch * planes) * real(positions);
-  w.packed = real(planes * volume(s.kernel));
-  w.calls = real(s.batch * (planes / width));
-  return w;
-}
-
-template <class T>
-constexpr ConvAlgorithm<T> depthwise_nhwc = {
-    "depthwise_nhwc",
-    &ConvTuning::depthwise_nhwc,
-    {{supports_across, work_across<T>, convolve_across<T, ConvPass::forward>},
-     {supports_across, work_across<T>, convolve_across<T, ConvPass::grad_input>},
-     {supports_across, work_across<T>, grad_weight_across<T>}}};
-
 }  // namespace
 
 extern constinit const ConvAlgorithm<float> depthwise_f32 = depthwise<float>;
 extern constinit const ConvAlgorithm<double> depthwise_f64 = depthwise<double>;
-extern constinit const ConvAlgorithm<float> depthwise_nhwc_f32 = depthwise_nhwc<float>;
-extern constinit const ConvAlgorithm<double> depthwise_nhwc_f64 = depthwise_nhwc<double>;
 
 }  // namespace taeda::cpu
