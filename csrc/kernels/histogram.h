@@ -1,6 +1,7 @@
 // Counting elements into bins.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "base/dtype.h"
@@ -27,5 +28,23 @@ template <class T> struct HistogramKernels {  // T: float, double
 
   static const HistogramKernels cpu;
 };
+
+// Where v of [low, high] falls; the last bin where a difference is beyond what T can hold.
+template <class T, class I> constexpr I even_bin(T v, T low, T high, I bins) {
+  const T at = (v - low) * static_cast<T>(bins) / (high - low);
+  return at < static_cast<T>(bins) ? std::min(static_cast<I>(at), bins - 1) : bins - 1;
+}
+
+// Where v of [edges[0], edges[bins]] falls, scale: bins / (edges[bins] - edges[0]). A guess, and
+// steps from there to where the edges say.
+template <class T> constexpr int64_t bin_between(T v, const T* edges, int64_t bins, T scale) {
+  const T guess = (v - edges[0]) * scale;
+  int64_t b =
+      guess > T(0) ? (guess < static_cast<T>(bins) ? static_cast<int64_t>(guess) : bins) : 0;
+  b = std::min(b, bins - 1);
+  while (b > 0 && v < edges[b]) --b;
+  while (b + 1 < bins && v >= edges[b + 1]) ++b;
+  return b;
+}
 
 }  // namespace taeda

@@ -56,6 +56,43 @@ def compared(libraries, code: str, **more: str) -> int:
     return done.stdout.count("ok")
 
 
+def test_sorting_and_counting_of_many_shapes(libraries):
+    """Of one line and of several, by keys with room for a line's number and without."""
+    code = """
+for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32,
+              torch.int16, torch.int8, torch.uint8):
+    for shape in ((1000,), (7, 300), (3, 1, 50), (2000, 3), (4, 0), (0, 4)):
+        x = (torch.randn(shape) * 30).round().to(dtype)
+        if x.is_floating_point() and x.numel():
+            x.view(-1)[::7], x.view(-1)[1::9], x.view(-1)[2::9] = float("nan"), -0.0, 0.0
+        for dim in range(x.dim() if x.numel() else 0):
+            same(lambda x: tuple(torch.sort(x, dim, stable=True)), x)
+            same(lambda x: tuple(torch.sort(x, dim, descending=True, stable=True)), x)
+            same(lambda x: torch.topk(x, min(5, x.shape[dim]), dim).values, x)
+            same(lambda x: tuple(torch.median(x, dim)), x)
+            if x.is_floating_point():
+                same(lambda x: tuple(torch.nanmedian(x, dim)), x)
+            if dtype not in (torch.float16, torch.bfloat16):
+                same(lambda x: tuple(torch.mode(x, dim)), x)
+        same(lambda x: torch.isin(x, x[:1]), x)
+        ordered = x[~x.isnan()].sort().values
+        if ordered.numel():
+            for right in (False, True):
+                same(lambda s, x: torch.searchsorted(s, x, right=right), ordered, x)
+same(lambda x: tuple(torch.sort(x, 1, stable=True)), torch.rand(5, 40) > 0.5)
+x = torch.randint(-2, 3, (400, 3))
+for y in (x, x.double(), torch.complex(x.float(), x.flip(0).float())):
+    same(lambda y: torch.unique(y, dim=0, return_inverse=True, return_counts=True), y)
+    same(lambda y: torch.unique_consecutive(y, dim=0, return_counts=True), y)
+same(lambda x: torch.unique(x, return_inverse=True, return_counts=True), x)
+for bins in (3, 5000):
+    same(lambda v: torch.bincount(v, minlength=bins), torch.randint(0, bins, (20000,)))
+    same(lambda v: torch.histc(v, bins, -1, 1), torch.randn(20000))
+    same(lambda v: torch.histogram(v, bins).hist, torch.randn(20000, dtype=torch.float64))
+"""
+    assert compared(libraries, code) >= 500
+
+
 def test_reductions_of_many_shapes(libraries):
     code = """
 x = torch.randn(3, 700, 5)

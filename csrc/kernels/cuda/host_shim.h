@@ -121,3 +121,13 @@ template <class T, class U> T atomicMin(T* p, U v) {
   if (v < old) *p = v;
   return old;
 }
+template <class T, class U> T atomicMax(T* p, U v) {
+  const T old = *p;
+  if (v > old) *p = v;
+  return old;
+}
+template <class T, class U> T atomicAdd(T* p, U v) {
+  const T old = *p;
+  *p += v;
+  return old;
+}

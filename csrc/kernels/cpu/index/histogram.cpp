@@ -53,11 +53,6 @@ template <class F> void count_bins(int64_t n, int64_t bins, int64_t* out, F&& bi
   }
 }
 
-// Where v of [low, high] falls; the last bin where a difference is beyond what T can hold.
-template <class T, class I> I even_bin(T v, T low, T high, I bins) {
-  const T at = (v - low) * static_cast<T>(bins) / (high - low);
-  return at < static_cast<T>(bins) ? std::min(static_cast<I>(at), bins - 1) : bins - 1;
-}
 template <class T>
 [[gnu::optimize("O3"), gnu::noinline]] void even_bins(const T* x, int64_t n, T low, T high,
                                                       int32_t bins, int32_t* bin) {
@@ -66,17 +61,6 @@ template <class T>
     const int32_t at = even_bin(inside ? x[i] : low, low, high, bins);
     bin[i] = inside ? at : bins;
   }
-}
-
-// A guess, and steps from there to where the edges say.
-template <class T> int64_t bin_between(T v, const T* edges, int64_t bins, T scale) {
-  const T guess = (v - edges[0]) * scale;
-  int64_t b =
-      guess > T(0) ? (guess < static_cast<T>(bins) ? static_cast<int64_t>(guess) : bins) : 0;
-  b = std::min(b, bins - 1);
-  while (b > 0 && v < edges[b]) --b;
-  while (b + 1 < bins && v >= edges[b + 1]) ++b;
-  return b;
 }
 
 template <class F> void visit_whole(DType dtype, F&& f) {

@@ -6,5 +6,7 @@ namespace taeda::cuda {
 
 void add_list_tables(std::vector<DeviceTable>& to);
 void add_scatter_tables(std::vector<DeviceTable>& to);
+void add_search_tables(std::vector<DeviceTable>& to);
+void add_sort_tables(std::vector<DeviceTable>& to);
 
 }  // namespace taeda::cuda
