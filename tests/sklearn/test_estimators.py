@@ -51,18 +51,20 @@ def blobs():
 
 
 EQUIVALENCE = "check_sample_weight_equivalence_on_dense_data"
-EXACT = {"dtype": "float64", "batch_size": None, "epochs": 60}
+WHOLE = {"batch_size": None, "epochs": 60}
 
 
 @pytest.mark.parametrize(
     ("estimator", "failing"),
     [
+        (Classifier(perceptron), set()),
+        (Regressor(perceptron), set()),
+        (Classifier(perceptron, **WHOLE), set()),
+        (Regressor(perceptron, **WHOLE, module__hidden=20), set()),
+        (Classifier(column, loss=nn.BCELoss, **WHOLE), set()),
         # Weights are as good as repeated samples, but for rounding, which that check forbids.
-        (Classifier(perceptron), {EQUIVALENCE}),
-        (Regressor(perceptron), {EQUIVALENCE}),
-        (Classifier(perceptron, **EXACT), set()),
-        (Regressor(perceptron, **EXACT, module__hidden=20), set()),
-        (Classifier(column, loss=nn.BCELoss, **EXACT), set()),
+        (Classifier(perceptron, dtype="float32"), {EQUIVALENCE}),
+        (Regressor(perceptron, dtype="float32"), {EQUIVALENCE}),
         (Transformer(autoencoder, part="0"), set()),
         (Transformer(perceptron, part="0", supervised=True), set()),
     ],
@@ -72,6 +74,23 @@ def test_checks_of_scikit_learn(estimator, failing):
     assert len(results) > 40
     failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
     assert set(failed) == failing, failed
+
+
+def test_it_computes_in_the_precision_of_the_inputs(blobs):
+    X, y = blobs
+    kinds = [(numpy_dtype, dtype) for numpy_dtype in ("float64", "float32", "int64", "float16")
+             for dtype in ("auto", "float32", "float64")]  # fmt: skip
+    for given, dtype in kinds:
+        Z = X.astype(given)
+        found = Classifier(perceptron, dtype=dtype, epochs=1).fit(Z, y)
+        wanted = ("float32" if given == "float32" else "float64") if dtype == "auto" else dtype
+        assert found.dtype_ == next(found.module_.parameters()).dtype == getattr(taeda, wanted)
+        codes = Transformer(autoencoder, part="0", dtype=dtype, epochs=1).fit_transform(Z)
+        assert codes.dtype == wanted
+        # What was trained does not change by later inputs of another kind.
+        other = X.astype("float64" if given == "float32" else "float32")
+        assert found.partial_fit(other, y).dtype_ == getattr(taeda, wanted)
+        assert np.isfinite(found.predict_proba(other)).all()
 
 
 def test_examples():
@@ -212,7 +231,7 @@ def test_transformer(blobs):
     net = autoencoder(4, 4)
     fixed = Transformer(net, epochs=0).fit(X)
     with taeda.no_grad():
-        expected = net(taeda.tensor(X, dtype=taeda.float32))
+        expected = net.double()(taeda.tensor(X))
     assert np.array_equal(fixed.transform(X), expected.numpy()) and fixed.module_ is not net
     targets = np.eye(3)[y]
     to_targets = Transformer(autoencoder, part="1", supervised=True, random_state=0).fit(X, targets)
@@ -227,7 +246,7 @@ def test_transformer(blobs):
 
 def test_sample_weights(blobs):
     X, y = blobs
-    exact = Classifier(perceptron, **EXACT, random_state=0)
+    exact = Classifier(perceptron, **WHOLE, random_state=0)
     counts = np.random.RandomState(0).randint(0, 3, len(y))
     weighted = clone(exact).fit(X, y, sample_weight=5 * counts).predict_proba(X)
     repeated = clone(exact).fit(X.repeat(counts, 0), y.repeat(counts)).predict_proba(X)
@@ -235,7 +254,7 @@ def test_sample_weights(blobs):
     plain = clone(exact).fit(X, y).predict_proba(X)
     assert (clone(exact).fit(X, y, 2 * np.ones(120)).predict_proba(X) == plain).all()
     assert abs(weighted - plain).max() > 1e-3
-    lines = Regressor(perceptron, **EXACT, random_state=0, loss=F.l1_loss)
+    lines = Regressor(perceptron, **WHOLE, random_state=0, loss=F.l1_loss)
     pairs = np.stack([y, -y], 1)
     weighted = clone(lines).fit(X, pairs, counts).predict(X)
     repeated = clone(lines).fit(X.repeat(counts, 0), pairs.repeat(counts, 0)).predict(X)
@@ -265,13 +284,13 @@ def test_losses_and_probabilities(blobs, module, loss):
     assert made.score(X, y) > 0.9
     np.testing.assert_allclose(proba.sum(1), 1)
     assert -np.log(proba[np.arange(len(y)), y]).mean() == pytest.approx(
-        made.trainer_.evaluate([(taeda.tensor(X).float(), targets(made, y))])["loss"], abs=0.2
+        made.trainer_.evaluate([(taeda.tensor(X), targets(made, y))])["loss"], abs=0.2
     )
     assert (made.classes_ == [0, 1]).all()
 
 
 def targets(made, y):
-    return taeda.tensor(y).float() if made._one_output() else taeda.tensor(y)
+    return taeda.tensor(y).double() if made._one_output() else taeda.tensor(y)
 
 
 def test_kinds_of_modules(blobs):
@@ -302,7 +321,7 @@ def test_kinds_of_modules(blobs):
 
 def test_callbacks_and_validation(blobs):
     X, y = blobs
-    stopping = EarlyStopping(patience=2)
+    stopping = EarlyStopping(patience=2, least=0.001)
     made = Classifier(
         perceptron,
         optimizer=optim.SGD,

@@ -106,7 +106,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         shuffle: bool = True,
         validation: float | None = None,
         callbacks: Iterable[Callback] = (),
-        dtype: Any = "float32",
+        dtype: Any = "auto",
         random_state: Any = None,
         **parts: Any,
     ) -> None:
@@ -227,20 +227,27 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     # ---- data -----------------------------------------------------------------------------------
 
-    def _dtype(self) -> Any:
-        return getattr(taeda, self.dtype) if isinstance(self.dtype, str) else self.dtype
-
     def _checked(self, X: Any, new: bool, y: Any = "no_validation", **options: Any) -> Any:
         """Inputs as an array, checked by scikit-learn; with targets, both."""
-        dtype = self._dtype()
-        if dtype is not None:
-            options["dtype"] = numpy.float64 if dtype == taeda.float64 else numpy.float32
-            if not dtype.is_floating_point:
+        if new:
+            self.dtype_ = getattr(taeda, self.dtype) if self._is_named() else self.dtype
+        if self.dtype_ == "auto":
+            options["dtype"] = [numpy.float64, numpy.float32]
+        elif self.dtype_ is not None:
+            options["dtype"] = numpy.float64 if self.dtype_ == taeda.float64 else numpy.float32
+            if not self.dtype_.is_floating_point:
                 options["dtype"] = numpy.int64
-        return validate_data(self, X, y, reset=new, allow_nd=True, **options)
+        checked = validate_data(self, X, y, reset=new, allow_nd=True, **options)
+        if self.dtype_ == "auto":
+            array = checked[0] if isinstance(checked, tuple) else checked
+            self.dtype_ = taeda.float64 if array.dtype == numpy.float64 else taeda.float32
+        return checked
+
+    def _is_named(self) -> bool:
+        return isinstance(self.dtype, str) and self.dtype != "auto"
 
     def _tensor(self, array: Any) -> Tensor:
-        return taeda.tensor(array, dtype=self._dtype())
+        return taeda.tensor(array, dtype=self.dtype_)
 
     def _weights(self, sample_weight: Any, X: Any, normalised: bool) -> Any:
         """Weights as an array, or None where all are the same."""

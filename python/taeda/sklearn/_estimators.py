@@ -45,7 +45,9 @@ Args:
     validation: the share of samples that training holds out, for the "validation loss" of
         ``history_`` and for ``EarlyStopping``.
     callbacks: of ``taeda.training``; each ``fit`` works on copies of them.
-    dtype: of the inputs and the module; None leaves both as they are, as for indices.
+    dtype: of the inputs and the module. "auto" computes in float32 where the inputs are that, and
+        otherwise in float64, as scikit-learn's own estimators do; None leaves inputs and module
+        as they are, as for indices.
     random_state: a number, or a NumPy generator, for the weights, orders and dropout. With a
         number, what happens is what happens after ``taeda.manual_seed`` of it. None draws from
         the default stream.
@@ -56,6 +58,7 @@ Attributes:
     module_: the trained network.
     trainer_: the ``taeda.Trainer`` that trained it.
     history_: for each epoch, its losses.
+    dtype_: of the inputs and the module, as ``fit`` has found it.
     n_features_in_, feature_names_in_: as in scikit-learn.
 """
 
@@ -271,7 +274,7 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         shuffle: bool = True,
         validation: float | None = None,
         callbacks: Iterable[Callback] = (),
-        dtype: Any = "float32",
+        dtype: Any = "auto",
         random_state: Any = None,
         **parts: Any,
     ) -> None:
@@ -294,7 +297,8 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
+        kept = ["float64", "float32"] if self.dtype in ("auto", None) else []
+        tags.transformer_tags.preserves_dtype = kept
         tags.target_tags.required = self.supervised is True
         return tags
 
