@@ -227,4 +227,5 @@ NB_MODULE(_C, m) {
   bind_autocast(m);
   bind_profile(m);
   bind_step_log(m);
+  bind_gradient_watch(m);
 }

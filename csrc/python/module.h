@@ -7,10 +7,11 @@
 
 namespace taeda {
 
-void bind_autograd(nanobind::module_& m);  // autograd.cpp
-void bind_autocast(nanobind::module_& m);  // autocast.cpp
-void bind_profile(nanobind::module_& m);   // profile.cpp
-void bind_step_log(nanobind::module_& m);  // step_log.cpp: losses and times for taeda.record
+void bind_autograd(nanobind::module_& m);        // autograd.cpp
+void bind_autocast(nanobind::module_& m);        // autocast.cpp
+void bind_profile(nanobind::module_& m);         // profile.cpp
+void bind_step_log(nanobind::module_& m);        // step_log.cpp: losses and times for taeda.record
+void bind_gradient_watch(nanobind::module_& m);  // gradient_watch.cpp: checks of taeda.strict
 
 namespace py {
 void init_creation(PyObject* module);  // tensor_new.cpp: tensor, as_tensor, asarray

@@ -227,7 +227,7 @@ def test_gradients_that_another_loop_has_left():
 
     with taeda.strict(every=1000):
         train(model, optimizer, 20)
-        with pytest.raises(TrainingMistake, match="the gradients are a sum"):
+        with pytest.raises(TrainingMistake, match="sum of 2 backward passes"):
             train(other, idle, 3, clear=False)
         train(other, idle, 20)
         train(model, optimizer, 100)
@@ -237,6 +237,37 @@ def test_gradients_that_another_loop_has_left():
         train(model, optimizer, 100)
         with pytest.raises(TrainingMistake, match="no backward"):
             idle.step()
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 5])
+@pytest.mark.parametrize("forgotten", [None, "critic", "maker"])
+def test_two_networks_trained_in_turns(rounds, forgotten):
+    """Gradients that the other network's loss leaves are no mistake, if they are cleared."""
+    taeda.manual_seed(0)
+    maker, critic = nn.Linear(4, 4), nn.Linear(4, 1)
+    of_maker = taeda.optim.SGD(maker.parameters(), lr=0.01)
+    of_critic = taeda.optim.Adam(critic.parameters(), lr=0.01)
+
+    def turn(clear=True):
+        for _ in range(rounds):
+            if clear or forgotten != "critic":
+                of_critic.zero_grad()
+            fake, real = maker(taeda.randn(6, 4)), taeda.randn(6, 4)
+            (F.softplus(critic(fake.detach())) + F.softplus(-critic(real))).mean().backward()
+            of_critic.step()
+        if clear or forgotten != "maker":
+            of_maker.zero_grad()
+        F.softplus(-critic(maker(taeda.randn(6, 4)))).mean().backward()
+        of_maker.step()
+
+    with taeda.strict():
+        for _ in range(40):
+            turn()
+        if forgotten:
+            with pytest.raises(TrainingMistake, match="sum with one that a step has used"):
+                turn(False)
+        else:
+            turn(False)
 
 
 def test_networks_that_train_in_turns():
@@ -379,9 +410,9 @@ def test_what_the_quick_checks_find(wrong, message):
     with taeda.strict() as switch:
         in_quick_steps(model, optimizer, x)
         session = alone(switch, optimizer)
-        session.next_norm, session.patience = 2**62, 64
+        session.next_norm, session.passes.patience = 2**62, 64
         in_quick_steps(model, optimizer, x, 3)
-        assert session.patience == 61 and not session.due
+        assert session.passes.patience == 61 and not session.due
         with pytest.raises(TrainingMistake, match=message):
             wrong(model, optimizer, x)
 
@@ -391,18 +422,38 @@ def test_the_clock_is_read_again_after_some_steps():
     with taeda.strict() as switch:
         in_quick_steps(model, optimizer, x)
         session = alone(switch, optimizer)
-        session.next_norm, session.patience = 0, 5
+        session.next_norm, session.passes.patience = 0, 5
         in_quick_steps(model, optimizer, x, 5)
         assert session.next_norm == 0
         in_quick_steps(model, optimizer, x, 1)
         assert session.next_norm > 0
         # A new optimizer is seen at once.
-        session.next_norm, session.patience = 2**62, 64
+        session.next_norm, session.passes.patience = 2**62, 64
         other = taeda.optim.SGD(model.parameters(), lr=0.1)
-        assert session.patience == 0
+        assert session.passes.patience == 0
         in_quick_steps(model, other, x, 1)
         with pytest.raises(TrainingMistake, match="no backward"):
             other.step()
+
+
+def test_accumulated_gradients_need_quick_checks_alone():
+    model, optimizer, x = setting()
+
+    def train(steps, passes=3):
+        for _ in range(steps):
+            optimizer.zero_grad(set_to_none=False)
+            for _ in range(passes):
+                model(x).square().mean().backward()
+            optimizer.step()
+
+    with taeda.strict(accumulate=3) as switch:
+        train(12)
+        session = alone(switch, optimizer)
+        session.next_norm, session.passes.patience = 2**62, 64
+        train(4)
+        assert session.passes.patience == 64 - 4 * 3 and not session.due
+        with pytest.raises(TrainingMistake, match="sum of 4 backward passes"):
+            train(1, passes=4)
 
 
 class Halving(taeda.optim.Optimizer):

@@ -35,7 +35,7 @@ class Listener(Protocol):
 
 
 _listeners: list[Listener] = []
-_of_tensors: Any = Tensor.backward
+plain_backward: Any = Tensor.backward
 _of_lists: Any = _C._run_backward
 _method: Any = Tensor.__dict__["backward"]
 
@@ -50,7 +50,7 @@ def _told(
 ) -> Any:
     plain = gradient is None and retain_graph is None and not create_graph and inputs is None
     given = () if plain else (gradient, retain_graph, create_graph, inputs)
-    return _listened(self, lambda: _of_tensors(self, *given), plain)
+    return _listened(self, lambda: plain_backward(self, *given), plain)
 
 
 def _run_backward(roots: Any, *args: Any) -> Any:
@@ -83,8 +83,8 @@ def leave(listener: Listener) -> None:
 def _replace() -> None:
     backward = _method
     if _listeners:
-        own = _listeners[0].backward(_of_tensors, _told) if len(_listeners) == 1 else _told
-        backward = functools.wraps(_of_tensors)(own)
+        own = _listeners[0].backward(plain_backward, _told) if len(_listeners) == 1 else _told
+        backward = functools.wraps(plain_backward)(own)
     Tensor.backward = backward  # type: ignore[method-assign]
     _C._run_backward = _run_backward if _listeners else _of_lists
 

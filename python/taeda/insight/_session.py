@@ -52,7 +52,7 @@ class Session:
         self.allow = allow
         self.every = every
         self.watches: list[Watch] = []
-        self.busy: list[Watch] = []  # of them, those whose gradients the next passes may change
+        self.passes = _C._BackwardWatch(_hooks.plain_backward)
         self.steps = 0
         self.roots: dict[int, weakref.ref[Any]] = {}
         self.kept: set[int] = set()  # the numbers of graphs that were retained, or checked
@@ -61,7 +61,6 @@ class Session:
         self.due = True  # whether the next step is to look at everything
         self.place = ""  # where values that are not finite arose
         self.next_all = self.next_norm = 0
-        self.patience = 0  # so many backward passes need only the quick checks
         self.cost = 0
         self.handles: list[Any] = []
         self.fresh: list[weakref.ref[Any]] = []  # optimizers that were made since
@@ -93,7 +92,7 @@ class Session:
 
     def arm(self) -> None:
         """Note which modules are called until the next backward pass, and check that."""
-        self.calls = self.depth = self.patience = 0
+        self.calls = self.depth = self.passes.patience = 0
         if not self.handles:
             self.handles = [
                 register_module_forward_pre_hook(self._enter),
@@ -126,7 +125,7 @@ class Session:
 
     def backward(self, run: Callable[[Any], Any], told: Callable[..., Any]) -> Callable[..., Any]:
         """`Tensor.backward`, which does in each step what it can do quickly."""
-        session = self
+        run_usual = self.passes.run_usual
 
         def strict_backward(
             loss: Any,
@@ -135,52 +134,14 @@ class Session:
             create_graph: Any = False,
             inputs: Any = None,
         ) -> Any:
-            patience = session.patience
-            if patience and gradient is retain_graph is inputs is None and not create_graph:
-                session.patience = patience - 1
-                left: Watch | None = None  # one whose last step's gradient is still there
-                for watch in session.busy:
-                    grad = watch.sentinel.grad
-                    if grad is None:
-                        if watch.odd:
-                            watch.counted(1, False)
-                    elif left or grad is not watch.last or grad._version != watch.version:
-                        break
-                    else:
-                        left = watch
-                else:
-                    try:
-                        quiet = isfinite(loss.item())
-                    except (RuntimeError, TypeError, ValueError):  # several numbers
-                        quiet = False
-                    if quiet:
-                        result = run(loss)
-                        if left:
-                            session.passed(left)
-                        return result
-            return told(loss, gradient, retain_graph, create_graph, inputs)
+            plain = gradient is retain_graph is inputs is None and not create_graph
+            if not (plain and run_usual(loss)):
+                told(loss, gradient, retain_graph, create_graph, inputs)
 
         return strict_backward
 
-    def passed(self, watch: Watch) -> None:
-        """A pass has run with a gradient that the optimizer's last step has used."""
-        grad = watch.sentinel.grad
-        if grad is not watch.last or grad._version != watch.version:
-            watch.counted(watch.backwards + 1, True)
-        elif watch.left_alone(grad):
-            self.busy.remove(watch)
-
-    def before_backward(self, loss: Any, plain: bool) -> Callable[[], None] | None:
+    def before_backward(self, loss: Any, plain: bool) -> Callable[[], None]:
         """Look at the loss and at gradients that are still there."""
-        left = None
-        for watch in self.watches:
-            grad = watch.sentinel.grad
-            if grad is None:
-                watch.idle = False
-                watch.counted(1, False)
-            elif not watch.left_alone(grad):
-                left = [] if left is None else left
-                left.append((watch, grad, grad._version, grad.is_sparse or bool(grad.any())))
         try:
             if not isfinite(loss.item()):
                 self.place = first_in_forward(Graph(loss, self._model()))
@@ -192,13 +153,10 @@ class Session:
         if self.fresh or perf_counter_ns() >= self.next_norm:
             self._renew()
             self.root, self.due = loss.grad_fn, True
-        self.patience = 0 if self.kept or self.handles or self.due else PATIENCE
-        self.busy = [watch for watch in self.watches if not watch.idle]
-        if self.handles:
-            return self._checked(loss, left)
-        if left is not None:
-            return lambda: self._count(left)
-        return None
+        self.passes.patience = 0 if self.kept or self.handles or self.due else PATIENCE
+        self.passes.gradients = [watch.gradient for watch in self.watches]
+        self.passes.before_pass()
+        return self._checked(loss) if self.handles else self.passes.after_pass
 
     def _same_graph(self, loss: Any, plain: bool) -> None:
         if loss.grad_fn is None:
@@ -216,7 +174,7 @@ class Session:
 
     def _new(self, optimizer: Any) -> None:
         self.fresh.append(weakref.ref(optimizer))
-        self.patience = 0
+        self.passes.patience = 0
 
     def _renew(self) -> None:
         """Watch new optimizers, and forget those that are gone."""
@@ -227,21 +185,12 @@ class Session:
         self.fresh.clear()
         self.watches = [watch for watch in self.watches if watch.optimizer() is not None]
 
-    def _count(self, left: list[Any]) -> None:
-        """Count a backward pass for those that it has reached."""
-        for watch, grad, version, any_left in left:
-            now = watch.sentinel.grad
-            if now is grad and grad._version == version:
-                continue
-            reused = any_left and (watch.reused or grad is watch.last)
-            watch.counted(watch.backwards + 1 if any_left else 1, reused)
-
     def _model(self) -> Any:
         """The called module with the most parameters."""
         models = self.models()
         return max(models, key=lambda m: sum(1 for _ in m.parameters()), default=None)
 
-    def _checked(self, loss: Any, left: Any) -> Callable[[], None]:
+    def _checked(self, loss: Any) -> Callable[[], None]:
         start = perf_counter_ns()
         self.disarm()
         self.due = True
@@ -256,8 +205,7 @@ class Session:
         def after() -> None:
             end()
             self.cost += graph.spent[0]
-            if left is not None:
-                self._count(left)
+            self.passes.after_pass()
             for finding in expanded(graph):
                 if "broadcast" not in self.allow:
                     raise TrainingMistake([finding])
@@ -267,36 +215,39 @@ class Session:
 
     # ---- step -----------------------------------------------------------------------------------
 
-    def stale(self, watch: Watch) -> None:
-        """The gradient of the sentinel is the one of the last step."""
-        self.report(
-            "stale",
-            f"{watch.name}.step",
-            "the gradient is the one of the last step: no backward() has changed it since",
-            "optimizer.zero_grad(); loss.backward()  # before each optimizer.step()",
-        )
-
-    def examine(self, watch: Watch) -> Any:
-        """The gradient of the sentinel is not as usual; returns the one of a new sentinel."""
-        who = f"{watch.name}.step"
-        if watch.sentinel.grad is None:
+    def before_step(self, watch: Watch) -> None:
+        """Check a step that is not as usual, or is due."""
+        gradient, who = watch.gradient, f"{watch.name}.step"
+        if gradient.sentinel.grad is None:
             with_grad = [p for p in watch.parameters if p.grad is not None]
-            if not with_grad:
+            if with_grad:
+                gradient.begin(min(with_grad, key=size_of))
+            else:
                 self._without_gradients(watch, who)
-                return None
-            watch.sentinel = min(with_grad, key=size_of)
-            watch.counted(1, False)
-        grad = watch.sentinel.grad
-        if grad._version == 0:  # it was made anew by one backward pass
-            watch.counted(1, False)
-        if watch.reused:
+        elif gradient.stale:
+            text = "the gradient is the one of the last step: no backward() has changed it since"
+            mend = "optimizer.zero_grad(); loss.backward()  # before each optimizer.step()"
+            self.report("stale", who, text, mend)
+        elif gradient.sentinel.grad._version == 0:  # it was made anew by one backward pass
+            gradient.begin(gradient.sentinel)
+        self._of_one_backward(gradient, who)
+        for root in watch.roots:
+            model = root()
+            if model is not None and not model.training:
+                self._in_eval(model)
+        if self.due:
+            self._look_at_all(watch)
+        gradient.stepped()
+
+    def _of_one_backward(self, gradient: Any, who: str) -> None:
+        """Raise for a gradient that is the sum of too many passes."""
+        if gradient.reused:
             text = "the gradients are a sum with one that a step has used already"
             self.report("accumulated", who, text, _ZERO_GRAD)
-        elif watch.backwards > self.accumulate:
-            text = f"the gradients are the sum of {watch.backwards} backward passes"
-            mend = f"{_ZERO_GRAD}; or taeda.strict(accumulate={watch.backwards}) if it is meant"
+        elif gradient.backwards > self.accumulate:
+            text = f"the gradients are the sum of {gradient.backwards} backward passes"
+            mend = f"{_ZERO_GRAD}; or taeda.strict(accumulate={gradient.backwards}) if it is meant"
             self.report("accumulated", who, text, mend)
-        return grad
 
     def _without_gradients(self, watch: Watch, who: str) -> None:
         if self.graph is not None:
@@ -309,7 +260,7 @@ class Session:
         )
         self._modes(watch)
 
-    def in_eval(self, model: Any) -> None:
+    def _in_eval(self, model: Any) -> None:
         """A model is in evaluation mode in a step."""
         self.report(
             "eval",
@@ -324,7 +275,7 @@ class Session:
             if finding.kind not in self.allow:
                 raise TrainingMistake([finding])
 
-    def look_at_all(self, watch: Watch) -> None:
+    def _look_at_all(self, watch: Watch) -> None:
         """Look at all gradients, and after a checked backward pass at the model."""
         start = perf_counter_ns()
         graph, root, place = self.graph, self.root, self.place
@@ -359,7 +310,7 @@ class Session:
         for root in watch.roots:
             model = root()
             if model is not None and not model.training:
-                self.in_eval(model)
+                self._in_eval(model)
 
     def _finite(self, watch: Watch, graph: Graph | None, root: Any, known: str) -> None:
         params = [p for p in watch.parameters if p.grad is not None]

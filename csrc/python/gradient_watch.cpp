@@ -1,0 +1,173 @@
+// What taeda.strict looks at in each backward pass and in each step. Python code that looks at
+// every gradient would cost a small step several times as much.
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "autograd/meta.h"
+#include "ops/core/tensor_ops.h"
+#include "python/casters.h"
+#include "python/module.h"
+
+namespace nb = nanobind;
+
+namespace taeda::py {
+namespace {
+
+bool is_zero(const Tensor& t) {
+  if (t.flags() & (kOverride | kMeta)) return false;  // the values of sparse ones are elsewhere
+  if (t.is_off_host() || !t.is_contiguous()) return !op<"any">(t).item().to<bool>();
+  const auto* bytes = static_cast<const std::byte*>(t.data());
+  return std::all_of(bytes, bytes + t.nbytes(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+// Whether a loss is one finite number.
+bool is_finite_number(const Tensor& loss) {
+  if (!is_floating(loss.dtype()) || loss.numel() != 1) return false;
+  try {
+    return std::isfinite(loss.item().to<double>());
+  } catch (const std::exception&) {  // of a device, or a kind, without memory
+    return false;
+  }
+}
+
+}  // namespace
+
+// The gradient of one parameter of an optimizer, its sentinel: of how many backward passes it is
+// the sum, and whether a step has used a part of it.
+class GradientWatch {
+ public:
+  GradientWatch(Tensor sentinel, int64_t limit) : sentinel_(std::move(sentinel)), limit_(limit) {}
+
+  const Tensor& sentinel() const { return sentinel_; }
+  int64_t backwards() const { return backwards_; }
+  bool reused() const { return reused_; }
+  // Whether the last step has used the gradient as it is now.
+  bool stale() const {
+    const Tensor* now = gradient();
+    return now && used_ && is_known(*now);
+  }
+
+  // Begins again: with another parameter, or as the gradient is known to be of one pass.
+  void begin(Tensor sentinel) {
+    sentinel_ = std::move(sentinel);
+    counted(1, false);
+  }
+
+  void before_pass() {
+    const Tensor* now = gradient();
+    const bool cleared = !now || is_zero(*now);
+    if (cleared) counted(0, false);
+    if (cleared || now->impl() != known_.impl()) used_ = false;
+    note(now);
+  }
+  void after_pass() {
+    const Tensor* now = gradient();
+    if (!now || is_known(*now)) return;
+    counted(backwards_ + 1, reused_ || used_);
+    used_ = false;
+    note(now);
+  }
+
+  // Whether a step may use the gradient: notes it then. What it finds otherwise, Python looks at.
+  bool usual_step() {
+    if (!gradient() || reused_ || backwards_ > limit_ || stale()) return false;
+    stepped();
+    return true;
+  }
+  // Notes the gradient that a step uses.
+  void stepped() {
+    const Tensor* now = gradient();
+    used_ = now;
+    note(now);
+  }
+
+ private:
+  const Tensor* gradient() const {
+    const AutogradMeta* meta = meta_of(sentinel_.impl());
+    return meta && meta->grad.defined() ? &meta->grad : nullptr;
+  }
+  bool is_known(const Tensor& t) const {
+    return known_.impl() == t.impl() && version_ == t.version();
+  }
+  void note(const Tensor* now) {
+    if (known_.impl() != (now ? now->impl() : nullptr)) known_ = now ? *now : Tensor();
+    version_ = now ? now->version() : 0;
+  }
+  void counted(int64_t backwards, bool reused) {
+    backwards_ = backwards;
+    reused_ = reused;
+  }
+
+  Tensor sentinel_;
+  int64_t limit_;         // of how many passes a gradient may be the sum
+  Tensor known_;          // the gradient after the last pass or step; held, so that no other one
+  uint32_t version_ = 0;  // gets its address
+  bool used_ = false;     // by the last step
+  int64_t backwards_ = 1;
+  bool reused_ = false;
+};
+
+// What is looked at in every backward pass.
+class BackwardWatch {
+ public:
+  explicit BackwardWatch(nb::object run) : run_(std::move(run)) {}
+
+  int64_t patience = 0;  // so many passes need no other checks
+  std::vector<std::shared_ptr<GradientWatch>> gradients;
+
+  // Runs a pass, unless it needs more checks.
+  bool run_usual(nb::handle loss) {
+    if (patience <= 0 || !is_tensor(loss.ptr()) || !is_finite_number(tensor_of(loss.ptr())))
+      return false;
+    --patience;
+    before_pass();
+    run_(loss);
+    after_pass();
+    return true;
+  }
+  void before_pass() {
+    for (const auto& gradient : gradients) gradient->before_pass();
+  }
+  void after_pass() {
+    for (const auto& gradient : gradients) gradient->after_pass();
+  }
+
+ private:
+  nb::object run_;
+};
+
+}  // namespace taeda::py
+
+namespace taeda {
+
+void bind_gradient_watch(nb::module_& m) {
+  using py::BackwardWatch;
+  using py::GradientWatch;
+  nb::class_<GradientWatch>(m, "_GradientWatch", "What is known of the gradient of a parameter.")
+      .def(nb::init<Tensor, int64_t>(), nb::arg("sentinel"), nb::arg("limit"))
+      .def_prop_ro("sentinel", &GradientWatch::sentinel)
+      .def_prop_ro("backwards", &GradientWatch::backwards)
+      .def_prop_ro("reused", &GradientWatch::reused)
+      .def_prop_ro("stale", &GradientWatch::stale)
+      .def("begin", &GradientWatch::begin, nb::arg("sentinel"),
+           "Watch a parameter whose gradient is of one backward pass.")
+      .def("usual_step", &GradientWatch::usual_step,
+           "Note the gradient that a step uses, unless something is wrong with it.")
+      .def("stepped", &GradientWatch::stepped, "Note the gradient that a step uses.");
+  nb::class_<BackwardWatch>(m, "_BackwardWatch", "The quick checks of every backward pass.")
+      .def(nb::init<nb::object>(), nb::arg("run"))
+      .def_rw("patience", &BackwardWatch::patience)
+      .def_rw("gradients", &BackwardWatch::gradients)
+      .def("run_usual", &BackwardWatch::run_usual, nb::arg("loss"),
+           "Run a pass, unless it needs more checks; whether it has run.")
+      .def("before_pass", &BackwardWatch::before_pass, "Look at the gradients that are there.")
+      .def("after_pass", &BackwardWatch::after_pass, "Look at them again.");
+}
+
+}  // namespace taeda
