@@ -314,6 +314,7 @@ class Model:
     def _used(self) -> dict[str, Tensor]:
         """The tensors that the network computes with: where gradients are wanted, leaves."""
         if self._inputs is None:
+            self.parameters._release_spent()
             maker = self._factory
             self._inputs = self.parameters._leaves() if not maker.frozen else None
             if self._inputs is None:

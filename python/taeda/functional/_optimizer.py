@@ -139,9 +139,10 @@ class PureOptimizer:
                 parameters it is given, such as ``taeda.func.grad_and_value`` makes.
             state: what ``init`` or the last step gave.
             donate: whether the memory of ``parameters`` and ``state`` is reused for those that are
-                returned; the old ones can then not be read any more. None stands for what the
-                optimizer was made with. Tensors that somebody has read from them, or that a
-                transform is looking at, are copied all the same.
+                returned, and that of ``gradient`` as soon as a model runs with these; the old ones
+                can then not be read any more. None stands for what the optimizer was
+                made with. Tensors that somebody has read from them, or that a transform is looking
+                at, are copied all the same.
 
         Returns:
             The new parameters, and the new state.
@@ -158,6 +159,7 @@ class PureOptimizer:
                 f"{type(parameters).__name__}, {type(gradient).__name__}, {type(state).__name__}"
             )
         parameters._unchanged(self._who)
+        given = gradient
         store, wanted = state._store, self._donate if donate is None else donate
         if (
             wanted
@@ -191,9 +193,10 @@ class PureOptimizer:
             new = OptimizerState(kept, groups_of(bound, tensors), attributes_of(bound))
         else:
             new = OptimizerState(Store(None, bound=bound, tensors=tensors))
+        made = Parameters._of(tensors, exported=recorded)
         if donate:
-            self._take(parameters, store)
-        return Parameters._of(tensors, exported=recorded), new
+            self._take(parameters, given, store, made)
+        return made, new
 
     def _is_bound(self, store: Store, parameters: Parameters) -> bool:
         """Whether the last step's optimizer has these very tensors, which nobody else holds."""
@@ -210,7 +213,7 @@ class PureOptimizer:
     ) -> tuple[Parameters, OptimizerState]:
         """A step of the optimizer that made the last one, in place."""
         store, who = state._store, self._who
-        bound, tensors = store.bound, store.tensors
+        bound, tensors, given = store.bound, store.tensors, gradient
         assert bound is not None
         if type(gradient) is not Parameters or gradient is parameters:
             gradient = _as_gradient(who, gradient, parameters)
@@ -235,12 +238,14 @@ class PureOptimizer:
             before.values = None
             _C._set_gradients(tensors, None)
         new = Parameters._made(tensors, parameters._plain, parameters._fits)
-        self._take(parameters, store)
+        self._take(parameters, given, store, new)
         return new, OptimizerState(Store(None, False, bound, tensors))
 
-    def _take(self, parameters: Parameters, store: Store) -> None:
+    def _take(self, parameters: Parameters, gradient: Any, store: Store, made: Parameters) -> None:
         parameters._donate_to(self._to)
         store.donate_to(self._to)
+        if type(gradient) is Parameters:
+            made._spend(gradient, self._to)
 
 
 class _Snapshot:
@@ -347,7 +352,8 @@ def optimizer(
             matches holds. Parameters that none matches are the first group, in which the options
             are those below.
         donate: whether steps reuse the memory of the parameters and the state that they are given,
-            which then cannot be read any more. False keeps them, and a step copies them.
+            which then cannot be read any more; a gradient can, until a model runs with the new
+            parameters. False keeps them all, and a step copies them.
         options: the class's own, such as ``lr``.
 
     >>> import taeda

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,6 +75,7 @@ class Parameters(Mapping[str, Tensor]):
         "_exported",
         "_fits",
         "_plain",
+        "_spent",
         "_tensors",
         "_versions",
     )
@@ -83,6 +85,7 @@ class Parameters(Mapping[str, Tensor]):
     _plain: bool  # nobody else has them, they count versions, and leaves can be made of all
     _exported: set[str]  # names of tensors that somebody else may hold, or views of them
     _fits: object  # the names of the factory that has found them to be its own
+    _spent: tuple[weakref.ref[Parameters], str] | None  # the gradient of the step that made them
 
     def __init__(self, tensors: Mapping[str, Tensor] | Iterable[tuple[str, Tensor]]) -> None:
         given = dict(tensors)
@@ -100,7 +103,7 @@ class Parameters(Mapping[str, Tensor]):
         self._plain = False
         self._exported = set()
         self._donated_to = ""
-        self._fits = None
+        self._fits = self._spent = None
 
     @classmethod
     def _of(cls, tensors: dict[str, Any], exported: bool = False) -> Parameters:
@@ -123,7 +126,7 @@ class Parameters(Mapping[str, Tensor]):
         """From tensors that were made just now, which nobody else has; quicker than ``_of``."""
         self = cls.__new__(cls)
         self._tensors, self._versions, self._plain = tensors, None, plain
-        self._exported, self._donated_to, self._fits = set(), "", fits
+        self._exported, self._donated_to, self._fits, self._spent = set(), "", fits, None
         return self
 
     def _out(self) -> None:
@@ -219,9 +222,8 @@ class Parameters(Mapping[str, Tensor]):
 
     def _not_readable(self) -> None:
         raise RuntimeError(
-            f"these Parameters were donated to {self._donated_to}, which has reused their "
-            "memory for those that it returned; to keep both, pass donate=False to it, or a "
-            "clone()"
+            f"these Parameters were donated to {self._donated_to}, and their memory has been "
+            "reused for what came after them; to keep both, pass donate=False to it, or a clone()"
         )
 
     def _versions_now(self) -> list[int | None]:
@@ -244,6 +246,18 @@ class Parameters(Mapping[str, Tensor]):
     def _donate_to(self, to: str) -> None:
         self._donated_to = to
         self._tensors, self._versions, self._plain, self._fits = {}, None, False, None
+
+    def _spend(self, gradient: Parameters, to: str) -> None:
+        """These were made by a step, which a gradient was donated to."""
+        self._spent = weakref.ref(gradient), to
+
+    def _release_spent(self) -> None:
+        """A model runs with these: what it computes may have the memory of that gradient."""
+        if self._spent is not None:
+            (gradient, to), self._spent = self._spent, None
+            spent = gradient()
+            if spent is not None:
+                spent._donate_to(to)
 
     # ---- other mappings from this one -----------------------------------------------------------
 
