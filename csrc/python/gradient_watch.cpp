@@ -4,9 +4,11 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "autograd/meta.h"
@@ -19,11 +21,25 @@ namespace nb = nanobind;
 namespace taeda::py {
 namespace {
 
+// The elements of a tensor as they are in memory, if they are there.
+std::span<const std::byte> memory_of(const Tensor& t) {
+  if ((t.flags() & (kOverride | kPlaceFlags)) || !t.is_contiguous()) return {};
+  return {static_cast<const std::byte*>(t.data()), t.nbytes()};
+}
+
 bool is_zero(const Tensor& t) {
   if (t.flags() & (kOverride | kMeta)) return false;  // the values of sparse ones are elsewhere
-  if (t.is_off_host() || !t.is_contiguous()) return !op<"any">(t).item().to<bool>();
-  const auto* bytes = static_cast<const std::byte*>(t.data());
-  return std::all_of(bytes, bytes + t.nbytes(), [](std::byte b) { return b == std::byte{0}; });
+  const auto bytes = memory_of(t);
+  if (bytes.empty()) return !op<"any">(t).item().to<bool>();
+  return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
+}
+
+using Head = std::array<std::byte, 32>;
+Head head_of(const Tensor& t) {
+  Head head{};
+  const auto bytes = memory_of(t);
+  std::copy_n(bytes.begin(), std::min(bytes.size(), head.size()), head.begin());
+  return head;
 }
 
 // Whether a loss is one finite number.
@@ -50,7 +66,7 @@ class GradientWatch {
   // Whether the last step has used the gradient as it is now.
   bool stale() const {
     const Tensor* now = gradient();
-    return now && used_ && is_known(*now);
+    return now && used_ && is_known(*now) && head_ == head_of(*now);
   }
 
   // Begins again: with another parameter, or as the gradient is known to be of one pass.
@@ -98,6 +114,7 @@ class GradientWatch {
   void note(const Tensor* now) {
     if (known_.impl() != (now ? now->impl() : nullptr)) known_ = now ? *now : Tensor();
     version_ = now ? now->version() : 0;
+    head_ = now ? head_of(*now) : Head();
   }
   void counted(int64_t backwards, bool reused) {
     backwards_ = backwards;
@@ -108,6 +125,7 @@ class GradientWatch {
   int64_t limit_;         // of how many passes a gradient may be the sum
   Tensor known_;          // the gradient after the last pass or step; held, so that no other one
   uint32_t version_ = 0;  // gets its address
+  Head head_{};           // no version counts what is written by way of .data
   bool used_ = false;     // by the last step
   int64_t backwards_ = 1;
   bool reused_ = false;

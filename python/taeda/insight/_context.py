@@ -41,23 +41,24 @@ class Held:
     """A parameter in an optimizer: in which group, and under which name, if any."""
 
     parameter: Any
+    optimizer: Optimizer
     group: int
     name: str
 
 
 @dataclass
 class Context:
-    """A loss with the model and the optimizer that belong to it.
+    """A loss with the model and the optimizers that belong to it.
 
     Attributes:
         grads: gradients that the loss's backward would give, by ids; empty if it cannot run.
-        held: the optimizer's parameters, by ids.
+        held: the optimizers' parameters, by ids.
         named: the model's parameters, by ids, with all their names.
     """
 
     loss: Tensor
     model: Module | None
-    optimizer: Optimizer | None
+    optimizers: tuple[Optimizer, ...]
     graph: Graph
     grads: dict[int, Tensor] = field(default_factory=dict)
     held: dict[int, Held] = field(default_factory=dict)
@@ -65,21 +66,25 @@ class Context:
 
     @classmethod
     def of(
-        cls, loss: Tensor, model: Module | None, optimizer: Optimizer | None, trace: bool = True
+        cls,
+        loss: Tensor,
+        model: Module | None,
+        optimizers: tuple[Optimizer, ...],
+        trace: bool = True,
     ) -> Context:
         """Look at everything once."""
-        context = cls(loss, model, optimizer, Graph(loss, model))
+        context = cls(loss, model, optimizers, Graph(loss, model))
         if trace:
             context.grads = context.graph.trace()
         if model is not None:
             for name, p in model.named_parameters(remove_duplicate=False):
                 context.named.setdefault(id(p), (p, []))[1].append(name)
-        if optimizer is not None:
+        for optimizer in optimizers:
             for i, group in enumerate(optimizer.param_groups):
                 names = group.get("param_names")
                 for j, p in enumerate(group["params"]):
                     name = names[j] if names else ""
-                    context.held.setdefault(id(p), Held(p, i, name))
+                    context.held.setdefault(id(p), Held(p, optimizer, i, name))
         return context
 
     def name(self, parameter: Any) -> str:
@@ -93,7 +98,7 @@ class Context:
 
     @property
     def parameters(self) -> list[Any]:
-        """The model's parameters, then those that only the optimizer holds."""
+        """The model's parameters, then those that only an optimizer holds."""
         own = [p for p, _ in self.named.values()]
         return own + [h.parameter for h in self.held.values() if id(h.parameter) not in self.named]
 
@@ -104,7 +109,8 @@ class Context:
 
     def gradient(self, parameter: Any) -> GradientState:
         """What its ``.grad`` holds."""
-        state = gradient_state(parameter, self.optimizer)
+        held = self.held.get(id(parameter))
+        state = gradient_state(parameter, None if held is None else held.optimizer)
         if state.state != "accumulated" or state.used:
             return state
         leaf = self.graph.leaves.get(id(parameter))
@@ -128,9 +134,9 @@ class Context:
 
     def make_optimizer(self) -> str:
         """The line that makes the optimizer from the model's parameters."""
-        if self.optimizer is None:
+        if not self.optimizers:
             return "optimizer = taeda.optim.SGD(model.parameters(), lr=0.1)"
-        lr = self.optimizer.defaults.get("lr")
+        lr = self.optimizers[0].defaults.get("lr")
         options = f", lr={float(lr):g}" if lr is not None else ""
-        kind = type(self.optimizer).__name__
+        kind = type(self.optimizers[0]).__name__
         return f"optimizer = taeda.optim.{kind}(model.parameters(){options})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,8 @@ class ParameterRow:
         modules: the modules on that way.
         grad: what its ``.grad`` holds.
         grad_norm: the norm of that, or None.
-        group: the number of the optimizer's group that has it, or None.
+        optimizer: the class of the optimizer that holds it, or None.
+        group: the number of that optimizer's group that has it, or None.
         settings: that group's options.
         update: the norm of what the next step would add to it, or None if it would not change.
         update_ratio: the same, relative to ``norm``.
@@ -50,6 +52,7 @@ class ParameterRow:
     modules: tuple[str, ...]
     grad: GradientState
     grad_norm: float | None
+    optimizer: str | None
     group: int | None
     settings: dict[str, Any]
     update: float | None
@@ -95,6 +98,7 @@ class Explanation:
         step = "next step" if not self.pending else "backward + step"
         headings = ["parameter", "shape", "norm", "way to the loss", ".grad", "optimizer", step]
         table = Table(self._title, headings, right=["norm", step])
+        several = len({row.optimizer for row in self.rows} - {None}) > 1
         for row in self.rows:
             grad = str(row.grad)
             if row.grad_norm is not None:
@@ -105,7 +109,7 @@ class Explanation:
                 number(row.norm),
                 _way(row),
                 grad,
-                _group(row),
+                _group(row, several),
                 "-"
                 if row.update is None
                 else f"{number(row.update)} ({percent(row.update_ratio)})",
@@ -131,7 +135,9 @@ class Explanation:
 
 
 def explain(
-    loss: Tensor, model: Module | None = None, optimizer: Optimizer | None = None
+    loss: Tensor,
+    model: Module | None = None,
+    optimizer: Optimizer | Iterable[Optimizer] | None = None,
 ) -> Explanation:
     """Say what ties a loss to a model and to an optimizer, and what is wrong with it.
 
@@ -149,7 +155,7 @@ def explain(
     Args:
         loss: what ``backward()`` is, or was, called on.
         model: the module whose parameters are meant; the optimizer's alone if it is None.
-        optimizer: what updates them.
+        optimizer: what updates them; several optimizers, where each has some of them.
 
     Returns:
         An `Explanation`, which prints as a table.
@@ -167,28 +173,36 @@ def explain(
     The optimizer does not hold `bias`: step() never changes it.
         optimizer.add_param_group({"params": [model.bias]})  # or model.bias.requires_grad_(False)
     """
-    check_arguments("explain", loss, model, optimizer)
-    context = Context.of(loss, model, optimizer)
+    context = Context.of(loss, model, check_arguments("explain", loss, model, optimizer))
     findings = [found for rule in (*_mistakes.RULES, *_findings.RULES) for found in rule(context)]
     pending = any(context.is_pending(p) for p in context.parameters if id(p) in context.grads)
-    planned = _planned(context, pending)
+    planned = {id(o): _planned(context, o, pending) for o in context.optimizers}
     rows = [_row(context, p, planned) for p in context.parameters]
     return Explanation(loss, rows, findings, pending)
 
 
-def check_arguments(who: str, loss: Any, model: Any, optimizer: Any) -> None:
-    """Raise TypeError for arguments that are not what they should be."""
+def check_arguments(who: str, loss: Any, model: Any, optimizer: Any) -> tuple[Optimizer, ...]:
+    """Raise TypeError for arguments that are not what they should be; returns the optimizers."""
     if not isinstance(loss, Tensor):
         raise TypeError(f"{who}(): loss must be a Tensor, got {type(loss).__name__}")
     if model is not None and not isinstance(model, taeda.nn.Module):
         raise TypeError(f"{who}(): model must be a Module, got {type(model).__name__}")
-    if optimizer is not None and not isinstance(optimizer, taeda.optim.Optimizer):
-        raise TypeError(f"{who}(): optimizer must be an Optimizer, got {type(optimizer).__name__}")
+    if optimizer is None:
+        return ()
+    if isinstance(optimizer, taeda.optim.Optimizer):
+        return (optimizer,)
+    several = tuple(optimizer) if isinstance(optimizer, Iterable) else ()
+    if not several or not all(isinstance(one, taeda.optim.Optimizer) for one in several):
+        raise TypeError(
+            f"{who}(): optimizer must be an Optimizer, or several of them, got "
+            f"{type(optimizer).__name__}"
+        )
+    return several
 
 
-def _planned(context: Context, pending: bool) -> Preview | None:
-    """What the optimizer would do next, if it can be told."""
-    if context.optimizer is None or isinstance(context.optimizer, taeda.optim.LBFGS):
+def _planned(context: Context, optimizer: Optimizer, pending: bool) -> Preview | None:
+    """What an optimizer would do next, if it can be told."""
+    if isinstance(optimizer, taeda.optim.LBFGS):
         return None
     grads: dict[int, Tensor | None] = {}
     for held in context.held.values():
@@ -198,19 +212,21 @@ def _planned(context: Context, pending: bool) -> Preview | None:
             grad = more if grad is None else grad + more
         grads[id(p)] = grad
     try:
-        return preview(context.optimizer, grads=grads)
+        return preview(optimizer, grads=grads)
     except (RuntimeError, TypeError, ValueError):
         return None  # step() itself would raise
 
 
-def _row(context: Context, parameter: Any, planned: Preview | None) -> ParameterRow:
+def _row(context: Context, parameter: Any, plans: dict[int, Preview | None]) -> ParameterRow:
     path = context.graph.path(parameter)
     modules = list(dict.fromkeys(op.module for op in path if op.module is not None))
     held = context.held.get(id(parameter))
     options: dict[str, Any] = {}
-    if held is not None and context.optimizer is not None:
-        group = context.optimizer.param_groups[held.group]
+    planned = None
+    if held is not None:
+        group = held.optimizer.param_groups[held.group]
         options = {k: v for k, v in group.items() if k not in ("params", "param_names")}
+        planned = plans[id(held.optimizer)]
     update = planned.of(parameter) if planned is not None else None
     names = context.named.get(id(parameter), (None, []))[1]
     return ParameterRow(
@@ -224,6 +240,7 @@ def _row(context: Context, parameter: Any, planned: Preview | None) -> Parameter
         modules=tuple(modules),
         grad=context.gradient(parameter),
         grad_norm=None if parameter.grad is None else float(parameter.grad.norm()),
+        optimizer=None if held is None else type(held.optimizer).__name__,
         group=None if held is None else held.group,
         settings=options,
         update=None if update is None else update.norm,
@@ -244,10 +261,10 @@ def _way(row: ParameterRow) -> str:
     return " > ".join(ops)
 
 
-def _group(row: ParameterRow) -> str:
+def _group(row: ParameterRow, several: bool) -> str:
     if row.group is None:
         return "not held"
-    shown = [f"group {row.group}"]
+    shown = [f"{row.optimizer} group {row.group}" if several else f"group {row.group}"]
     for option in ("lr", "momentum", "weight_decay"):
         if row.settings.get(option):
             shown.append(f"{option}={float(row.settings[option]):g}")

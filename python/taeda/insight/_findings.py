@@ -47,8 +47,8 @@ def _written(parts: Sequence[str]) -> str:
 
 
 def membership(context: Context) -> Iterator[Finding]:
-    """Parameters that only one of the model and the optimizer has."""
-    if context.model is None or context.optimizer is None:
+    """Parameters that only one of the model and the optimizers has."""
+    if context.model is None or not context.optimizers:
         return
     missing = [p for p in context.trainable if id(p) not in context.held]
     foreign = [h.parameter for key, h in context.held.items() if key not in context.named]
@@ -62,11 +62,17 @@ def membership(context: Context) -> Iterator[Finding]:
             replaced.append(parameter)
             strangers = [f for f in strangers if f is not twin]
     make = context.make_optimizer()
+    one = len(context.optimizers) == 1
+    lacking, having = (
+        ("The optimizer does not hold", "The optimizer holds")
+        if one
+        else ("No optimizer holds", "The optimizers hold")
+    )
     if replaced:
         names = [context.name(p) for p in replaced]
         yield Finding(
             "replaced",
-            f"The optimizer holds other tensors in place of {listed(names)}: the model's were "
+            f"{having} other tensors in place of {listed(names)}: the model's were "
             "replaced after the optimizer was made, and step() does not change them.",
             f"{make}  # after the last change to the model's layers",
             tuple(names),
@@ -77,10 +83,10 @@ def membership(context: Context) -> Iterator[Finding]:
         everything = len(lost) == len(context.trainable)
         yield Finding(
             "partial",
-            f"The optimizer does not hold {listed(names)}: step() never changes "
+            f"{lacking} {listed(names)}: step() never changes "
             f"{'them' if len(names) > 1 else 'it'}.",
             make
-            if everything
+            if everything and one
             else f'optimizer.add_param_group({{"params": {held}}})'
             f"  # or {whole}.requires_grad_(False)",
             tuple(names),
@@ -89,7 +95,7 @@ def membership(context: Context) -> Iterator[Finding]:
         names = [context.name(p) for p in strangers]
         yield Finding(
             "foreign",
-            f"The optimizer holds {len(names)} parameters that the model does not have and the "
+            f"{having} {len(names)} parameters that the model does not have and the "
             f"loss does not reach: {listed(names)}.",
             make,
             tuple(names),
@@ -206,15 +212,17 @@ def tied(context: Context) -> Iterator[Finding]:
                 names=tuple(names),
                 level="note",
             )
-    if context.optimizer is None:
-        return
-    groups: list[Any] = [p for g in context.optimizer.param_groups for p in g["params"]]
-    twice = {id(p): p for p in groups if sum(q is p for q in groups) > 1} if groups else {}
+    groups: list[Any] = [
+        p for optimizer in context.optimizers for g in optimizer.param_groups for p in g["params"]
+    ]
     if len({id(p) for p in groups}) < len(groups):
+        twice = {id(p): p for p in groups if sum(q is p for q in groups) > 1}
         names = [context.name(p) for p in twice.values()]
+        many = len(context.optimizers) > 1
         yield Finding(
             "twice",
-            f"The optimizer holds {listed(names)} more than once: each step changes it repeatedly.",
+            f"The optimizer{'s hold' if many else ' holds'} {listed(names)} more than once: each "
+            "step changes it repeatedly.",
             context.make_optimizer() + "  # parameters() gives each once",
             tuple(names),
         )
@@ -222,14 +230,18 @@ def tied(context: Context) -> Iterator[Finding]:
 
 def settings(context: Context) -> Iterator[Finding]:
     """Learning rates with which nothing, or too much, happens."""
-    if context.optimizer is None:
-        return
-    for i, group in enumerate(context.optimizer.param_groups):
+    groups = [
+        (optimizer, i, group)
+        for optimizer in context.optimizers
+        for i, group in enumerate(optimizer.param_groups)
+    ]
+    for optimizer, i, group in groups:
         lr = group.get("lr")
         if lr is not None and float(lr) == 0:
+            which = "the optimizer" if len(context.optimizers) == 1 else type(optimizer).__name__
             yield Finding(
                 "lr_zero",
-                f"Group {i} of the optimizer has a learning rate of 0: step() changes nothing.",
+                f"Group {i} of {which} has a learning rate of 0: step() changes nothing.",
                 f'optimizer.param_groups[{i}]["lr"] = 1e-3',
                 level="note",
             )

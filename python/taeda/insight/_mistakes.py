@@ -198,6 +198,8 @@ def _each_with_each(graph: Graph, op: Op) -> tuple[Shape, Shape] | None:
         wide = op.shape if op.name in ("sub", "rsub") else None
         narrow = op.in_shapes[number] if number < len(op.in_shapes) else None
         maker = graph.ops[key]
+        if maker.name == "unsqueeze":  # as s[:, None] - s[None, :], which is meant
+            continue
         if maker.name in ("expand", "broadcast_to"):
             wide, narrow = maker.shape, next((s for s in maker.in_shapes if s), None)
         elif op.name not in ("sub", "rsub"):

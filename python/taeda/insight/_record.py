@@ -71,7 +71,12 @@ class record:
     """
 
     def __init__(self, model: Module, optimizer: Optimizer, *, every: int | None = None) -> None:
-        check_arguments("record", taeda.empty(()), model, optimizer)
+        check_arguments("record", taeda.empty(()), model, None)
+        if not isinstance(optimizer, taeda.optim.Optimizer):
+            raise TypeError(
+                f"record(): optimizer must be an Optimizer, got {type(optimizer).__name__}; of "
+                "several, each has a record of its own"
+            )
         if every is not None and every < 1:
             raise ValueError(f"record(): every must be at least 1, got {every}")
         self.model, self.optimizer, self.every = model, optimizer, every

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -75,7 +76,7 @@ class Wiring:
         bottom = max(bottom, *(chip.y + chip.height for chip, _ in chips)) if chips else bottom
         bottom = self._unreached(bottom)
         self.width = right + CHIP + LEFT
-        bottom = self._optimizer(chips, right + CHIP + 64, bottom)
+        bottom = self._optimizers(chips, right + CHIP + 64, bottom)
         self.height = bottom + 24
         self._legend()
         content = self._drawing.text(self.width, self.height, "light")
@@ -181,9 +182,7 @@ class Wiring:
             self._drawing.arrow([(box.x + box.width, box.y + box.height / 2), end], "grad", True)
 
     def _held(self, parameters: list[Any]) -> bool:
-        return self._context.optimizer is None or all(
-            id(p) in self._context.held for p in parameters
-        )
+        return not self._context.optimizers or all(id(p) in self._context.held for p in parameters)
 
     def _parameter_lines(self, parameters: list[Any]) -> list[str]:
         if len(parameters) <= 2:
@@ -199,7 +198,8 @@ class Wiring:
             total = sum(p.numel() for p in parameters)
             lines = [f"{len(parameters)} parameters", f"{count(total)} numbers"]
         if not self._held(parameters):
-            lines.append("not in the optimizer")
+            one = len(self._context.optimizers) == 1
+            lines.append("not in the optimizer" if one else "in no optimizer")
         elif not all(p.requires_grad for p in parameters):
             lines.append("frozen")
         return lines
@@ -223,10 +223,45 @@ class Wiring:
             y += 20
         return y
 
-    def _optimizer(self, chips: list[tuple[Box, list[Any]]], x: float, bottom: float) -> float:
-        optimizer = self._context.optimizer
-        if optimizer is None:
-            return bottom
+    def _optimizers(self, chips: list[tuple[Box, list[Any]]], x: float, bottom: float) -> float:
+        """The optimizers, one below the other; returns where they end."""
+        y = float(TOP)
+        held = [
+            {id(p) for group in optimizer.param_groups for p in group["params"]}
+            for optimizer in self._context.optimizers
+        ]
+        holders = [
+            [n for n, ids in enumerate(held) if any(id(p) in ids for p in parameters)]
+            for _, parameters in chips
+        ]
+        for number, optimizer in enumerate(self._context.optimizers):
+            ids = held[number]
+            own = [(c, h) for (c, _), h in zip(chips, holders, strict=True) if number in h]
+            lines = self._optimizer_lines(optimizer, ids, chips)
+            height = 26 + LINE * len(lines)
+            width = max(150.0, *(width_of(line, 11.5) + 28 for line in lines))
+            middle = [chip.y + chip.height / 2 for chip, _ in own]
+            if middle:
+                y = max(y, (min(middle) + max(middle)) / 2 - height / 2)
+            # One line down beside the parameters, from which a branch leads to each.
+            trunk, turns = x - 28 - 10 * min(number, 3), [y + height / 2]
+            for chip, several in own:
+                beside = 12 * (several.index(number) - (len(several) - 1) / 2)
+                turns.append(chip.y + chip.height / 2 + beside)
+                end = (chip.x + chip.width, turns[-1])
+                self._drawing.elbow([(trunk, turns[-1]), end], "step")
+            if own:
+                self._drawing.elbow([(trunk, min(turns)), (trunk, max(turns))], "step", False)
+                self._drawing.elbow([(x, turns[0]), (trunk, turns[0])], "step", False)
+            self._box("optimizer", "opt", lines, Box(number, width, height, 0, x, y))
+            self.width = max(self.width, x + width + LEFT)
+            bottom = max(bottom, y + height)
+            y += height + 24
+        return bottom
+
+    def _optimizer_lines(
+        self, optimizer: Optimizer, ids: set[int], chips: list[tuple[Box, list[Any]]]
+    ) -> list[str]:
         lines = [type(optimizer).__name__]
         for i, group in enumerate(optimizer.param_groups):
             options = [f"lr={float(group['lr']):g}"] if group.get("lr") is not None else []
@@ -235,32 +270,14 @@ class Wiring:
             if i == 6:
                 break
         known = {id(p) for _, parameters in chips for p in parameters} | set(self._context.named)
-        strange = [h for key, h in self._context.held.items() if key not in known]
-        if strange:
+        if strange := ids - known:
             lines += [f"{len(strange)} of them not", "of the model"]
-        height = 26 + LINE * len(lines)
-        width = max(150.0, *(width_of(line, 11.5) + 28 for line in lines))
-        middle = [chip.y + chip.height / 2 for chip, _ in chips]
-        y = max(TOP, (min(middle) + max(middle)) / 2 - height / 2) if middle else TOP
-        box = Box(0, width, height, 0, x, y)
-        # One line down beside the parameters, from which a branch leads to each.
-        trunk, turns = x - 28, [y + height / 2]
-        for chip, parameters in chips:
-            if self._held(parameters):
-                turns.append(chip.y + chip.height / 2)
-                end = (chip.x + chip.width, turns[-1])
-                self._drawing.elbow([(trunk, turns[-1]), end], "step")
-        if len(turns) > 1:
-            self._drawing.elbow([(trunk, min(turns)), (trunk, max(turns))], "step", False)
-            self._drawing.elbow([(x, turns[0]), (trunk, turns[0])], "step", False)
-        self._box("optimizer", "opt", lines, box)
-        self.width = x + width + LEFT
-        return max(bottom, y + height)
+        return lines
 
     def _legend(self) -> None:
         draw, x = self._drawing, LEFT
         entries = [("flow", "values"), ("grad", "gradients, by loss.backward()")]
-        if self._context.optimizer is not None:
+        if self._context.optimizers:
             entries.append(("step", "changes, by optimizer.step()"))
         for kind, text in entries:
             draw.arrow([(x, 24.0), (x + 30, 24.0)], kind, True)
@@ -289,7 +306,7 @@ def _laid_out(boxes: list[Box], arrows: list[Arrow], layout: Layout) -> tuple[fl
 def wiring(
     loss: Tensor,
     model: Module | None = None,
-    optimizer: Optimizer | None = None,
+    optimizer: Optimizer | Iterable[Optimizer] | None = None,
     *,
     depth: int | None = None,
     layout: Layout = "auto",
@@ -304,7 +321,7 @@ def wiring(
     Args:
         loss: before ``backward()``; afterwards shapes are no longer known.
         model: the module whose parts are drawn; single operations if it is None.
-        optimizer: what updates its parameters.
+        optimizer: what updates its parameters; several optimizers, where each has some of them.
         depth: down to which level modules are opened; as far as fits on a page by default.
         layout: what places the boxes: "graphviz" (its ``dot`` must be on the PATH), taeda's "own"
             layered layout, or "auto", graphviz where it is installed and the boxes are not simply
@@ -322,9 +339,9 @@ def wiring(
     >>> taeda.wiring(model(taeda.ones(5, 4)).mean(), model)
     <wiring: 0: Linear > 1: ReLU > 2: Linear > loss; .save('wiring.svg') shows it>
     """
-    check_arguments("wiring", loss, model, optimizer)
+    optimizers = check_arguments("wiring", loss, model, optimizer)
     if depth is not None and depth < 1:
         raise ValueError(f"wiring(): depth must be at least 1, got {depth}")
     if layout not in ("auto", "graphviz", "own"):
         raise ValueError(f"wiring(): layout must be 'auto', 'graphviz' or 'own', got {layout!r}")
-    return Wiring(Context.of(loss, model, optimizer), depth, layout)
+    return Wiring(Context.of(loss, model, optimizers), depth, layout)
