@@ -61,24 +61,29 @@ class StepLog {
   void stop() {
     std::erase(listening, this);
     sentinel_ = {};
+    scaled_.clear();
   }
 
   void before_backward(const Tensor& loss) {
     const AutogradMeta* meta = meta_of(sentinel_.impl());
     const bool cleared = !meta || !meta->grad.defined();
     if (!begun_ || cleared) {
-      sum_ = number(loss);
+      sum_ = unscaled(loss);
     } else if (sum_) {
-      std::optional<double> more = number(loss);
+      std::optional<double> more = unscaled(loss);
       sum_ = more ? std::optional(*sum_ + *more) : std::nullopt;
     }
     begun_ = true;
   }
 
+  // A loss is `factor` times another one, which is the one to note.
+  void scaled(const Tensor& loss, double factor) { scaled_.emplace_back(loss, factor); }
+
   // Notes the end of a step; returns whether the time `due` has come.
   bool step(int64_t due) {
     ends_.push_back(now());
     losses_.push_back(std::exchange(sum_, std::nullopt));
+    scaled_.clear();
     begun_ = false;
     return ends_.back() >= due;
   }
@@ -87,8 +92,17 @@ class StepLog {
   std::pair<Losses, Ends> take() { return {std::exchange(losses_, {}), std::exchange(ends_, {})}; }
 
  private:
+  std::optional<double> unscaled(const Tensor& loss) const {
+    std::optional<double> value = number(loss);
+    for (const auto& [known, factor] : scaled_) {
+      if (value && known.impl() == loss.impl()) value = *value / factor;
+    }
+    return value;
+  }
+
   Tensor sentinel_;
-  bool begun_ = false;         // a backward pass has run since the last step
+  std::vector<std::pair<Tensor, double>> scaled_;  // since the last step
+  bool begun_ = false;                             // a backward pass has run since the last step
   std::optional<double> sum_;  // of the losses; nothing where one was no single number
   Losses losses_;
   Ends ends_;
@@ -110,6 +124,8 @@ void bind_step_log(nb::module_& m) {
       .def("start", &StepLog::start, nb::arg("sentinel"),
            "Listen to backward passes; a parameter without gradient says that all are cleared.")
       .def("stop", &StepLog::stop, "Listen no more.")
+      .def("scaled", &StepLog::scaled, nb::arg("loss"), nb::arg("factor"),
+           "Note a loss, if a backward pass begins there, as divided by the factor.")
       .def("step", &StepLog::step, nb::arg("due"),
            "Note the end of a step; whether the clock, in ns, has reached `due`.")
       .def("take", &StepLog::take,

@@ -213,3 +213,32 @@ def test_two_recordings_at_once():
     assert run.losses == both.losses and len(run.losses) == 6 and len(both.ratios) == 4
     train(model, optimizer, x, y, 2)
     assert len(run.losses) == 6
+
+
+@pytest.mark.parametrize("dtype", [taeda.float16, taeda.bfloat16])
+def test_losses_are_without_the_factor_of_a_scaler(dtype):
+    taeda.manual_seed(0)
+    model = nn.Linear(4, 1)
+    optimizer = taeda.optim.SGD(model.parameters(), lr=0.01)
+    scaler = taeda.amp.GradScaler("cpu", init_scale=2.0**30)
+    losses = []
+    with taeda.record(model, optimizer) as run:
+        for _ in range(25):
+            optimizer.zero_grad()
+            with taeda.autocast("cpu", dtype=dtype):
+                first, second = (model(taeda.randn(6, 4)).square().mean() for _ in range(2))
+            for loss in scaler.scale([first, second]):
+                loss.backward()
+            before = len(run.losses)
+            scaler.step(optimizer)
+            scaler.update()
+            if len(run.losses) > before:  # the gradients have not overflowed
+                losses.append(first.item() + second.item())
+    assert run.losses == pytest.approx(losses, rel=1e-6) and len(losses) > 0
+    assert not taeda.amp.grad_scaler.on_scaled
+    # A callback of the Trainer that scales does the same.
+    mixed = taeda.training.MixedPrecision(dtype, taeda.amp.GradScaler("cpu", init_scale=64.0))
+    trainer = taeda.Trainer(model, nn.MSELoss(), optimizer, callbacks=[mixed])
+    with taeda.record(model, optimizer) as run:
+        losses = [trainer.step(taeda.randn(6, 4), taeda.randn(6, 1)).loss for _ in range(3)]
+    assert run.losses == pytest.approx(losses, rel=1e-6)

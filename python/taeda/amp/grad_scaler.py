@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
+from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from taeda.optim import Optimizer
 
 __all__ = ["GradScaler"]
+
+# What to call with each scaled loss and its factor.
+on_scaled: list[Callable[[taeda.Tensor, float], None]] = []
 
 
 class OptState(Enum):
@@ -95,7 +99,10 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, taeda.Tensor):
-            return outputs * taeda.tensor(self._scale, device=outputs.device)
+            scaled = outputs * taeda.tensor(self._scale, device=outputs.device)
+            for notice in on_scaled:
+                notice(scaled, self._scale)
+            return scaled
         if isinstance(outputs, (list, tuple)):
             return type(outputs)(self.scale(item) for item in outputs)
         if hasattr(outputs, "__iter__"):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import taeda
 from taeda import _C
+from taeda.amp import grad_scaler
 
 from . import _hooks
 from ._checks import leaves_of, size_of
@@ -48,7 +49,8 @@ class record:
 
     Attributes:
         losses: for each step, the sum of what ``backward()`` was called on for it, since the
-            gradients were cleared; None where that was no single number.
+            gradients were cleared, without the factor of a GradScaler; None where that was no
+            single number.
         grad_norms: by the step's number, the norm of all gradients together.
         gradients: by parameter and step, the norm of its gradient.
         ratios: by parameter and step, the norm of its update, relative to its own.
@@ -97,9 +99,12 @@ class record:
         _hooks.surround(self.optimizer, self._around)
         self._measure_in_full(True)
         self._log.start(min(leaves_of(self.optimizer), key=size_of))
+        self._scaled = self._log.scaled
+        grad_scaler.on_scaled.append(self._scaled)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        grad_scaler.on_scaled.remove(self._scaled)
         self._log.stop()
         self._measure_in_full(False)
         _hooks.release(self.optimizer, self._around)
