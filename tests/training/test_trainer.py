@@ -327,3 +327,43 @@ def test_a_failing_step_leaves_a_trainer_that_goes_on(data):
     with pytest.raises(RuntimeError):
         trainer.fit([(data[0], data[1]), (data[1], data[1])], epochs=1)
     assert trainer.fit(*data, epochs=1)[0]["epoch"] == 1
+
+
+def test_what_is_no_model_loss_or_optimizer():
+    model = nn.Linear(2, 1)
+    optimizer, loss = taeda.optim.SGD(model.parameters(), lr=0.1), nn.MSELoss()
+    for given, message in [
+        ((nn.Linear, loss, optimizer), "model must be a Module, got the class Linear"),
+        ((model, "mse", optimizer), "loss must be a function of output and target, .* got str"),
+        ((model, nn.MSELoss, optimizer), r"loss must be .*MSELoss\(\), got the class MSELoss"),
+        ((model, loss, taeda.optim.SGD), "optimizer must be an Optimizer, .* got the class SGD"),
+        ((model, loss, [optimizer]), "optimizer must be an Optimizer, .* got list"),
+    ]:
+        with pytest.raises(TypeError, match=f"Trainer: {message}"):
+            taeda.Trainer(*given)
+
+
+def test_trainer_and_steps_are_shown_in_a_line():
+    model = nn.Linear(2, 1)
+    trainer = taeda.Trainer(model, nn.MSELoss(), taeda.optim.SGD(model.parameters(), lr=0.1))
+    step = trainer.step(taeda.ones(4, 2), taeda.ones(4, 1), gradients=True, updates=True)
+    assert repr(trainer) == "Trainer(Linear, MSELoss, SGD; 0 epochs, 1 updates)"
+    norms = step.gradients.norm().item(), step.updates.norm().item()
+    assert repr(step) == (
+        f"Step(loss={step.loss:.6g}, output of shape (4, 1), updated=True, gradients of norm "
+        f"{norms[0]:.4g}, updates of norm {norms[1]:.4g})"
+    )
+    plain = trainer.step(taeda.ones(4, 2), taeda.ones(4, 1))
+    assert repr(plain).endswith("output of shape (4, 1), updated=True)")
+
+
+def test_a_schedule_by_a_value_asks_for_its_name():
+    model = nn.Linear(2, 1)
+    optimizer = taeda.optim.SGD(model.parameters(), lr=0.1)
+    plateau = taeda.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+    with pytest.raises(ValueError, match=r'ReduceLROnPlateau goes by a value.*monitor="valid'):
+        taeda.Trainer(model, nn.MSELoss(), optimizer, callbacks=[Schedule(plateau)])
+    by_loss = Schedule(plateau, monitor="loss")
+    taeda.Trainer(model, nn.MSELoss(), optimizer, callbacks=[by_loss]).fit(
+        taeda.zeros(8, 2), taeda.ones(8, 1), epochs=3
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 import os
 from contextlib import AbstractContextManager
@@ -168,6 +169,12 @@ class Schedule(Callback):
     def attach(self, trainer: Trainer) -> None:
         if not hasattr(self.scheduler, "step") or isinstance(self.scheduler, type):
             self.scheduler = self.scheduler(trainer.optimizer)
+        metric = inspect.signature(self.scheduler.step).parameters.get("metrics")
+        if self.monitor is None and metric is not None:
+            raise ValueError(
+                f"Schedule: {type(self.scheduler).__name__} goes by a value; name it, as by "
+                'monitor="validation loss"'
+            )
         if getattr(self.scheduler, "optimizer", trainer.optimizer) is not trainer.optimizer:
             raise ValueError("Schedule: the schedule is of another optimizer than the trainer's")
 

@@ -45,6 +45,15 @@ class Step:
     gradients: Parameters | None = None
     updates: Parameters | None = None
 
+    def __repr__(self) -> str:
+        shape = f"of shape {tuple(self.output.shape)}" if isinstance(self.output, Tensor) else "..."
+        text = f"Step(loss={self.loss:.6g}, output {shape}, updated={self.updated}"
+        if self.gradients is not None:
+            text += f", gradients of norm {self.gradients.norm().item():.4g}"
+        if self.updates is not None:
+            text += f", updates of norm {self.updates.norm().item():.4g}"
+        return text + ")"
+
 
 class Trainer:
     """Owns a training: nothing else needs to be told of the model's gradients, or to be stepped.
@@ -66,6 +75,7 @@ class Trainer:
     A subclass may redefine ``compute``, which runs the model on a batch of whatever form.
 
     Raises:
+        TypeError: an argument is not of its kind.
         ValueError: the optimizer holds none of the model's parameters.
 
     >>> import taeda
@@ -94,6 +104,7 @@ class Trainer:
         metrics: Mapping[str, Callable[[Any, Any], Any]] | None = None,
         callbacks: Iterable[Callback] = (),
     ) -> None:
+        _check_kinds(model, loss, optimizer)
         held = {id(p) for group in optimizer.param_groups for p in group["params"]}
         if not any(id(p) in held for p in model.parameters()):
             raise ValueError(
@@ -120,6 +131,11 @@ class Trainer:
                 f"Trainer: {type(optimizer).__name__} computes the loss several times in a step, "
                 "which neither Accumulate nor a GradScaler can go with"
             )
+
+    def __repr__(self) -> str:
+        loss = getattr(self.loss, "__name__", type(self.loss).__name__)
+        kinds = type(self.model).__name__, loss, type(self.optimizer).__name__
+        return f"Trainer({', '.join(kinds)}; {self.epoch} epochs, {self.updates} updates)"
 
     # ---- a step ---------------------------------------------------------------------------------
 
@@ -438,3 +454,23 @@ def _evaluating(model: Module) -> Iterator[None]:
     finally:
         for child, mode in before:
             child.training = mode
+
+
+def _check_kinds(model: Any, loss: Any, optimizer: Any) -> None:
+    """Raise TypeError for arguments of Trainer that are not of their kind."""
+    if not isinstance(model, taeda.nn.Module):
+        raise TypeError(f"Trainer: model must be a Module, got {_kind(model)}")
+    if not callable(loss) or (isinstance(loss, type) and issubclass(loss, taeda.nn.Module)):
+        raise TypeError(
+            "Trainer: loss must be a function of output and target, such as "
+            f"taeda.nn.MSELoss(), got {_kind(loss)}"
+        )
+    if not isinstance(optimizer, taeda.optim.Optimizer):
+        raise TypeError(
+            "Trainer: optimizer must be an Optimizer, such as "
+            f"taeda.optim.SGD(model.parameters(), lr=0.1), got {_kind(optimizer)}"
+        )
+
+
+def _kind(value: Any) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
