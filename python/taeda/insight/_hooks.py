@@ -25,11 +25,10 @@ class Listener(Protocol):
             None, or a function to call after the pass.
         """
 
-    def backward(self, run: Callable[[Any], Any], told: Callable[..., Any]) -> Callable[..., Any]:
+    def backward(self, told: Callable[..., Any]) -> Callable[..., Any]:
         """What `Tensor.backward` is while nobody else listens: one function costs less than two.
 
         Args:
-            run: runs a pass without arguments.
             told: `Tensor.backward` that calls `before_backward`, for what is not usual.
         """
 
@@ -83,7 +82,7 @@ def leave(listener: Listener) -> None:
 def _replace() -> None:
     backward = _method
     if _listeners:
-        own = _listeners[0].backward(plain_backward, _told) if len(_listeners) == 1 else _told
+        own = _listeners[0].backward(_told) if len(_listeners) == 1 else _told
         backward = functools.wraps(plain_backward)(own)
     Tensor.backward = backward  # type: ignore[method-assign]
     _C._run_backward = _run_backward if _listeners else _of_lists

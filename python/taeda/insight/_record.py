@@ -167,7 +167,7 @@ class record:
         self._look_at_units(loss)
         self._cost += perf_counter_ns() - start
 
-    def backward(self, run: Callable[[Any], Any], told: Callable[..., Any]) -> Callable[..., Any]:
+    def backward(self, told: Callable[..., Any]) -> Callable[..., Any]:
         """`Tensor.backward` in such a step."""
         return told
 

@@ -123,7 +123,7 @@ class Session:
 
     # ---- backward -------------------------------------------------------------------------------
 
-    def backward(self, run: Callable[[Any], Any], told: Callable[..., Any]) -> Callable[..., Any]:
+    def backward(self, told: Callable[..., Any]) -> Callable[..., Any]:
         """`Tensor.backward`, which does in each step what it can do quickly."""
         run_usual = self.passes.run_usual
 
