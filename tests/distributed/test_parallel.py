@@ -59,6 +59,64 @@ def test_tensor_parallel(tmp_path):
     assert run(TENSORS, 2, tmp_path) == ["refused\n" * 2] * 2
 
 
+UNITS = """
+import copy, hashlib
+import torch, torch.distributed as dist
+from torch import nn
+from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+mesh = dist.init_device_mesh("cpu", (size,))
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n, self.q, self.k, self.v, self.o = nn.LayerNorm(40), *(nn.Linear(40, 40) for _ in range(4))
+        self.a, self.b = nn.Linear(40, 104), nn.Linear(104, 40)
+    def forward(self, x):
+        y = self.n(x)
+        q, k, v = (f(y).unflatten(-1, (-1, 5)).transpose(1, 2) for f in (self.q, self.k, self.v))
+        x = x + self.o(nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+        return x + self.b(nn.functional.gelu(self.a(self.n(x))))
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Embedding(48, 40), Block(), Block(), nn.Linear(40, 48))
+column, row = ColwiseParallel(), RowwiseParallel()
+plan = {"0": RowwiseParallel(), "3": ColwiseParallel(output_layouts=Replicate()), "*.o": row, "*.b": row}
+plan |= {f"*.{name}": column for name in "qkva"}
+alone = copy.deepcopy(model)
+model = parallelize_module(model, mesh, plan, units=8)
+tokens = torch.randint(0, 48, (4, 3, 7))
+
+def train(model):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    for x in tokens:
+        loss = nn.functional.cross_entropy(model(x).flatten(0, 1), x.roll(1, 1).flatten())
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+        yield loss.detach()
+
+losses = torch.stack(list(train(model)))
+digest = hashlib.sha256(losses.numpy().tobytes())
+for p in model.parameters():
+    digest.update(getattr(p, "full_tensor", lambda: p)().detach().numpy().tobytes())
+print(digest.hexdigest(), torch.allclose(losses, torch.stack(list(train(alone))), atol=1e-4))
+for units, style, error in ((3, row, ValueError), (-8, row, ValueError), (8.0, row, TypeError),
+                            (8, SequenceParallel(), NotImplementedError)):
+    try:
+        parallelize_module(nn.Linear(20, 20), mesh, style, units=units)
+    except error:
+        print("refused")
+dist.barrier()
+"""
+
+
+def test_tensor_parallel_has_the_bits_of_one_process(tmp_path):
+    found = {text for ranks in (1, 2, 4, 8) for text in run(UNITS, ranks, tmp_path)}
+    assert len(found) == 1
+    assert found.pop().split()[1:] == ["True", *["refused"] * 4]
+
+
 PIPELINE = """
 import torch, torch.distributed as dist
 from torch import nn

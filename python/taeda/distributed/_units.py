@@ -13,7 +13,7 @@ from taeda.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from . import _collectives as plain
 from ._process_group import ProcessGroup
 
-__all__ = ["Units"]
+__all__ = ["Units", "sum_in_order"]
 
 
 class Units:
@@ -83,25 +83,29 @@ class Units:
             chosen = [self._parameters[n] for n in names if self._parameters[n].dtype == dtype]
             keys = [n for n in names if self._parameters[n].dtype == dtype]
             rows = taeda.stack([_row([copy[n] for n in keys]) for copy in copies])
-            total = self._sum(rows).div_(self._group.size())
+            total = sum_in_order(rows, self._group).div_(self._group.size())
             for p, part in zip(chosen, total.split([p.numel() for p in chosen]), strict=True):
                 part = part.view(p.shape)
                 p.grad = part.clone() if p.grad is None else p.grad + part
 
-    def _sum(self, rows: Tensor) -> Tensor:
-        """The sum of the rows of all processes, in the order of ranks and rows."""
-        size, count = self._group.size(), rows.size(1)
-        each = -(-count // size)
-        padded = taeda.nn.functional.pad(rows, (0, each * size - count))
-        sent = padded.view(self._mine, size, each).transpose(0, 1).contiguous()
-        got = taeda.empty_like(sent)
-        plain.all_to_all_single(got, sent, group=self._group)
-        total = taeda.zeros(each, dtype=rows.dtype)
-        for row in got.view(-1, each):
-            total += row
-        whole = taeda.empty(each * size, dtype=rows.dtype)
-        plain.all_gather_into_tensor(whole, total, self._group)
-        return whole[:count]
+
+def sum_in_order(rows: Tensor, group: ProcessGroup) -> Tensor:
+    """The sum of the rows of all processes, in the order of ranks and rows, in all of them.
+
+    Each process adds up a slice. All processes have as many rows.
+    """
+    size, (own, count) = group.size(), rows.shape
+    each = -(-count // size)
+    padded = taeda.nn.functional.pad(rows, (0, each * size - count))
+    sent = padded.view(own, size, each).transpose(0, 1).contiguous()
+    got = taeda.empty_like(sent)
+    plain.all_to_all_single(got, sent, group=group)
+    total = rows.new_zeros(each)
+    for row in got.view(-1, each):
+        total += row
+    whole = rows.new_empty(each * size)
+    plain.all_gather_into_tensor(whole, total, group)
+    return whole[:count]
 
 
 class _Pass:

@@ -16,6 +16,7 @@ from taeda.nn.module import Module
 from .._dtensor import DTensor, _made, distribute_tensor
 from .._redistribute import Redistribute
 from ..placement_types import Partial, Placement, Replicate, Shard
+from ._linear import ColumnUnits, RowUnits
 
 __all__ = [
     "ColwiseParallel",
@@ -32,6 +33,7 @@ class ParallelStyle(abc.ABC):
     """A way to divide a module."""
 
     src_data_rank: int | None = 0
+    units = 0  # in how many parts products are computed; 0: in one for each process
 
     @abc.abstractmethod
     def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
@@ -107,6 +109,21 @@ class _Linear(ParallelStyle):
         self.input_layouts, self.output_layouts = input_layouts, output_layouts
         self.use_local_output = use_local_output
 
+    def _own_units(self, module: Module, size: int, mesh: DeviceMesh) -> int:
+        """How many units a process computes of a dimension that is divided; 0 without units."""
+        name, units = type(self).__name__, self.units
+        if size % mesh.size():
+            raise ValueError(
+                f"{name}: {module} cannot be divided evenly among {mesh.size()} processes"
+            )
+        if units and (units % mesh.size() or size % units):
+            raise ValueError(
+                f"{name}: units ({units}) must be a multiple of the number of processes "
+                f"({mesh.size()}), and divide {size}, which {module} has"
+            )
+        # An Embedding adds nothing up but zeros.
+        return units // mesh.size() if isinstance(module, taeda.nn.Linear) else 0
+
 
 class ColwiseParallel(_Linear):
     """Each process has some outputs of a Linear, or some columns of an Embedding.
@@ -133,18 +150,19 @@ class ColwiseParallel(_Linear):
         _check("ColwiseParallel", module, mesh, (taeda.nn.Linear, taeda.nn.Embedding))
         dim = 0 if isinstance(module, taeda.nn.Linear) else 1
         given: Any = module
-        if given.weight.size(dim) % mesh.size():
-            raise ValueError(
-                f"ColwiseParallel: {module} cannot be divided evenly among {mesh.size()} processes"
-            )
+        own = self._own_units(module, given.weight.size(dim), mesh)
         places: dict[str, Placement] = {"weight": Shard(dim), "bias": Shard(0)}
         _divide(module, mesh, places, self.src_data_rank)
         original = module.forward
 
         def forward(x: Tensor) -> Tensor:
-            grads = Partial() if x.is_floating_point() else None
-            x = _moved(x, mesh, self.input_layouts, Replicate(), grads)
-            y = _with_parts(module, original, x, None)
+            partial = x.is_floating_point() and not own
+            x = _moved(x, mesh, self.input_layouts, Replicate(), Partial() if partial else None)
+            if own:
+                bias = None if given.bias is None else given.bias.to_local()
+                y = ColumnUnits.apply(x, given.weight.to_local(), bias, own, mesh.get_group(0))
+            else:
+                y = _with_parts(module, original, x, None)
             y = _moved(y, mesh, Shard(-1), self.output_layouts)
             return _result(y, mesh, self.output_layouts, self.use_local_output)
 
@@ -177,12 +195,17 @@ class RowwiseParallel(_Linear):
         _check("RowwiseParallel", module, mesh, (taeda.nn.Linear, taeda.nn.Embedding))
         linear = isinstance(module, taeda.nn.Linear)
         given: Any = module
-        if given.weight.size(1 if linear else 0) % mesh.size():
-            raise ValueError(
-                f"RowwiseParallel: {module} cannot be divided evenly among {mesh.size()} processes"
-            )
+        own = self._own_units(module, given.weight.size(1 if linear else 0), mesh)
         _divide(module, mesh, {"weight": Shard(1 if linear else 0)}, self.src_data_rank)
         part = self._linear_part if linear else self._embedding_part
+
+        def in_units(x: Tensor) -> Tensor:
+            x = _moved(x, mesh, self.input_layouts, Shard(-1))
+            y = RowUnits.apply(x, given.weight.to_local(), own, mesh.get_group(0))
+            if given.bias is not None:  # before the output is divided, as is its gradient then
+                y = y + given.bias.to_local()
+            y = _moved(y, mesh, Replicate(), self.output_layouts)
+            return _result(y, mesh, self.output_layouts, self.use_local_output)
 
         def forward(x: Tensor) -> Tensor:
             y = _moved(part(module, mesh, x), mesh, Partial(), self.output_layouts)
@@ -192,7 +215,7 @@ class RowwiseParallel(_Linear):
                 y = y + given.bias.to_local(grad_placements=grads)
             return _result(y, mesh, self.output_layouts, self.use_local_output)
 
-        module.forward = forward  # type: ignore[method-assign]
+        module.forward = in_units if own else forward  # type: ignore[method-assign]
         return module
 
     def _linear_part(self, module: Any, mesh: DeviceMesh, x: Tensor) -> Tensor:
@@ -221,6 +244,10 @@ class SequenceParallel(ParallelStyle):
         self.sequence_dim, self.use_local_output = sequence_dim, use_local_output
 
     def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module:
+        if self.units:
+            raise NotImplementedError(
+                "SequenceParallel: gradients are added up over processes, not over units"
+            )
         mesh, placed = device_mesh, Shard(self.sequence_dim)
         _divide(module, mesh, {}, self.src_data_rank)
         original = module.forward
@@ -336,6 +363,7 @@ def parallelize_module(
     parallelize_plan: ParallelStyle | dict[str, ParallelStyle] | None = None,
     *,
     src_data_rank: int | None = 0,
+    units: int = 0,
 ) -> Module:
     """Divide a module, or modules below it, in place, and return it.
 
@@ -345,20 +373,29 @@ def parallelize_module(
         parallelize_plan: how to divide it; or, by the names of modules below it, in which ``*``
             stands for any part between dots, how to divide those.
         src_data_rank: the process whose parameters all get; None if they are the same in all.
+        units: into how many parts the products of a Linear are divided, so that any number of
+            processes that divides it computes the same bits, also one: each computes some parts,
+            and sums over them are taken in their order. It costs as many smaller products, and
+            messages of as many outputs as a process has parts. 0: one for each process.
 
     Raises:
-        NotImplementedError: a style does not know a module's class.
-        ValueError: a module cannot be divided evenly.
+        NotImplementedError: a style does not know a module's class, or units.
+        TypeError: ``units`` is not an integer.
+        ValueError: a module cannot be divided evenly; or ``units`` is negative.
     """
+    if not isinstance(units, int) or isinstance(units, bool):
+        raise TypeError(f"parallelize_module: units must be an integer, not {type(units).__name__}")
+    if units < 0:
+        raise ValueError(f"parallelize_module: units must be at least 0, got {units}")
     mesh = DeviceMesh("cpu") if device_mesh is None else device_mesh
     if isinstance(parallelize_plan, ParallelStyle):
-        parallelize_plan.src_data_rank = src_data_rank
+        parallelize_plan.src_data_rank, parallelize_plan.units = src_data_rank, units
         return parallelize_plan._apply(module, mesh)
     for pattern, style in (parallelize_plan or {}).items():
         atoms = pattern.split(".")
         for name, each in list(module.named_modules()):
             found = name.split(".")
             if len(found) == len(atoms) and all(map(fnmatch.fnmatchcase, found, atoms)):
-                style.src_data_rank = src_data_rank
+                style.src_data_rank, style.units = src_data_rank, units
                 style._apply(each, mesh)
     return module
