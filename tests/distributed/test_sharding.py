@@ -127,15 +127,19 @@ UNITS = """
 import hashlib
 import torch, torch.distributed as dist
 from torch import nn
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
 torch.manual_seed(0)
 x, y = torch.randn(4, 24, 10), torch.randn(4, 24, 3)
 model = nn.Sequential(nn.Linear(10, 37), nn.GELU(), nn.LayerNorm(37), nn.Linear(37, 3))
-if size > 1:
-    fully_shard(model[0])
-    fully_shard(model)
+if size > 1 and KIND == "wrapper":
+    model = FullyShardedDataParallel(model, use_orig_params=True)
+    model.set_units(8)
+elif size > 1:
+    mesh = dist.init_device_mesh("cpu", (2, size // 2) if KIND == "copies" else (size,))
+    fully_shard(model[0], mesh=mesh)
+    fully_shard(model, mesh=mesh)
     model.set_units(8)
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 losses = []
@@ -152,7 +156,7 @@ everybody = losses.new_empty(size, *losses.shape)
 dist.all_gather_into_tensor(everybody, losses)
 values = [everybody.transpose(0, 1).contiguous(), *(p.full_tensor() if size > 1 else p for p in model.parameters())]
 print(hashlib.sha256(b"".join(v.detach().numpy().tobytes() for v in values)).hexdigest())
-if size == 2:
+if size == 2 and KIND == "fully_shard":
     model.set_requires_gradient_sync(False)
     for wrong in (
         lambda: model.set_units(3), lambda: model.set_units(-2), lambda: model.set_units(True),
@@ -168,8 +172,147 @@ if size == 2:
 
 
 def test_divided_parameters_have_the_bits_of_one_process(tmp_path):
-    found = {line for ranks in (1, 2, 4, 8) for line in run(UNITS, ranks, tmp_path)}
+    kinds = {"fully_shard": (1, 2, 4, 8), "wrapper": (2, 4), "copies": (4, 8)}
+    found = {
+        line
+        for kind, sizes in kinds.items()
+        for ranks in sizes
+        for line in run(UNITS.replace("KIND", repr(kind)), ranks, tmp_path)
+    }
     assert len(found) == 1
+
+
+GRIDS = """
+import torch, torch.distributed as dist, torch.distributed.checkpoint as dcp
+from torch import nn
+from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy, fully_shard
+from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.n, self.a, self.b, self.h = nn.LayerNorm(6), nn.Linear(6, 10), nn.Linear(10, 6), nn.Linear(6, 3)
+    def forward(self, x):
+        return self.h(x + self.b(nn.functional.gelu(self.a(self.n(x)))))
+
+torch.manual_seed(1)
+x, y = torch.randn(4, 8, 6), torch.randn(4, 8, 3)
+
+def train(model, group=None, clip=None):
+    count, place = (1, 0) if group is None else (group.size(), group.rank())
+    part = slice(place * 8 // count, (place + 1) * 8 // count)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
+    losses = []
+    for step in range(4):
+        loss = (model(x[step, part]) - y[step, part]).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        if clip:
+            clip(model)
+        optimizer.step()
+        mean = loss.detach().clone()
+        if group is not None:
+            dist.all_reduce(mean, dist.ReduceOp.AVG, group=group)
+        losses.append(mean)
+    return torch.stack(losses)
+
+def whole(p):
+    return p.full_tensor() if hasattr(p, "full_tensor") else p
+
+def check(model, losses, name):
+    assert torch.allclose(losses, expected, rtol=1e-5), (name, losses, expected)
+    for (key, p), q in zip(model.named_parameters(), alone.parameters()):
+        assert torch.allclose(whole(p), q, atol=1e-5), (name, key)
+
+alone = Net()
+expected = train(alone)
+
+# Rows of the grid divide parameters, and the rows have copies.
+grid = dist.init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("copies", "parts"))
+model = Net()
+for layer in (model.a, model.b):
+    fully_shard(layer, mesh=grid)
+fully_shard(model, mesh=grid)
+assert model.a.weight.placements == (Replicate(), Shard(0))
+assert model.a.weight.to_local().shape == (10 * 2 // size, 6)
+check(model, train(model, dist.group.WORLD), "hybrid")
+state = {"model": model}
+dcp.save(state, checkpoint_id="FOLDER/grid")
+model = FullyShardedDataParallel(Net(), sharding_strategy=ShardingStrategy.HYBRID_SHARD, device_mesh=grid, use_orig_params=True)
+check(model, train(model, dist.group.WORLD), "wrapper")
+
+model = fully_shard(Net(), mesh=grid)
+model.set_requires_all_reduce(False)
+model(x[0]).sum().backward()
+assert model.a.weight.grad is None
+model.set_requires_all_reduce(True)
+model(x[1]).sum().backward()
+one = Net(); (one(x[0]).sum() + one(x[1]).sum()).backward()
+assert torch.allclose(whole(model.a.weight.grad), one.a.weight.grad, rtol=1e-4)
+
+# Layers are divided among the processes of a row, their parts among those of a column.
+grid = dist.init_device_mesh("cpu", (size // 2, 2), mesh_dim_names=("dp", "tp"))
+plan = {"a": ColwiseParallel(), "b": RowwiseParallel(), "h": ColwiseParallel(output_layouts=Replicate())}
+for kind in ("data", "fsdp"):
+    model = Net()
+    model.h = nn.Linear(6, 4); theirs = Net().h  # 3 outputs cannot be divided by 2
+    with torch.no_grad():
+        model.h.weight.zero_(); model.h.bias.zero_()
+        model.h.weight[:3], model.h.bias[:3] = theirs.weight, theirs.bias
+    model = parallelize_module(model, grid["tp"], plan)
+    inner, model.forward = model.forward, lambda x, inner=model.forward: inner(x)[..., :3]
+    if kind == "data":
+        for p in model.parameters():
+            p.register_post_accumulate_grad_hook(lambda p: dist.all_reduce(
+                p.grad.to_local() if hasattr(p.grad, "to_local") else p.grad, dist.ReduceOp.AVG, grid.get_group("dp")))
+    else:
+        for layer in (model.a, model.b):
+            fully_shard(layer, mesh=grid["dp"])
+        fully_shard(model, mesh=grid["dp"])
+        if size == 2: continue  # alone in its row
+        assert [str(p) for p in model.b.weight.placements] == ["S(0)", "S(1)"]
+        assert model.a.weight.shape == (10, 6) and model.a.weight.device_mesh == grid
+        assert whole(model.a.weight).equal(Net().a.weight) and whole(model.b.weight).equal(Net().b.weight)
+    losses = train(model, grid.get_group("dp"))
+    model.h = nn.Identity(); del model.h  # its fourth output is nobody's
+    check(model, losses, kind)
+
+try:
+    fully_shard(parallelize_module(Net(), grid["tp"], {"a": ColwiseParallel()}), mesh=dist.init_device_mesh("cpu", (size,)))
+except ValueError as error:
+    print("parts of one mesh" in str(error))
+if size > 2:
+    saved = fully_shard(parallelize_module(Net(), grid["tp"], {"a": ColwiseParallel(), "b": RowwiseParallel()}), mesh=grid["dp"])
+    dcp.save({"model": saved}, checkpoint_id="FOLDER/tp")
+    fresh = Net()
+    with torch.no_grad():
+        for p in fresh.parameters(): p.zero_()
+    dcp.load({"model": fresh}, checkpoint_id="FOLDER/tp")
+    assert all(torch.equal(p, q) for p, q in zip(fresh.parameters(), Net().parameters()))
+    again = fully_shard(parallelize_module(Net(), grid["tp"], {"a": RowwiseParallel()}), mesh=grid["dp"])
+    with torch.no_grad():
+        for p in again.parameters(): p.mul_(0)
+    dcp.load({"model": again}, checkpoint_id="FOLDER/tp")
+    assert all(torch.equal(whole(p), q) for p, q in zip(again.parameters(), Net().parameters()))
+    # Norms over parameters on different meshes.
+    model = fully_shard(parallelize_module(Net(), grid["tp"], {"a": ColwiseParallel(), "b": RowwiseParallel()}), mesh=grid["dp"])
+    model(x[0]).sum().backward(); one = Net(); one(x[0]).sum().backward()
+    norm = nn.utils.get_total_norm([p.grad for p in model.parameters()])
+    assert torch.allclose(whole(norm), nn.utils.get_total_norm([p.grad for p in one.parameters()]), rtol=1e-5)
+print("good")
+dist.barrier()
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_grids_of_two_dimensions(tmp_path, ranks):
+    printed = run(GRIDS.replace("FOLDER", str(tmp_path)), ranks, tmp_path)
+    assert printed == ["True\ngood\n"] * ranks
 
 
 SPREAD = """

@@ -53,6 +53,7 @@ class DeviceMesh:
                 f"DeviceMesh: expected {self.mesh.ndim} mesh_dim_names, got {mesh_dim_names}"
             )
         self.mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)
+        self._root = self  # of which it is a part
         self._rank = world.rank()
         self._groups = list(_groups) if _groups is not None else self._made_groups(world)
 
@@ -161,9 +162,24 @@ class DeviceMesh:
         part: Tensor = self.mesh.permute(*others, *dims)
         for dim in others:
             part = part[place[dim]]
-        return DeviceMesh(
+        made = DeviceMesh(
             self.device_type, part, mesh_dim_names=wanted, _groups=[self._groups[d] for d in dims]
         )
+        made._root = self._root
+        return made
+
+    def _with(self, other: DeviceMesh) -> DeviceMesh:
+        """The part of the grid along the dimensions of this one and of another, in this order.
+
+        Raises:
+            ValueError: they are not parts of one grid.
+        """
+        if self._root is not other._root or self._root in (self, other):
+            raise ValueError(
+                f"{self} and {other} must be parts of one mesh, as mesh['dp'] and mesh['tp'] are"
+            )
+        names = (*(self.mesh_dim_names or ()), *(other.mesh_dim_names or ()))
+        return self._root[names]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DeviceMesh):

@@ -11,7 +11,7 @@ from taeda.distributed.device_mesh import DeviceMesh, init_device_mesh
 from taeda.nn.module import Module
 
 from ._settings import DataParallelMeshDims, MixedPrecisionPolicy, OffloadPolicy
-from ._unit import Unit, units_of
+from ._unit import Unit, keep_apart, units_of
 
 __all__ = [
     "FSDPModule",
@@ -97,22 +97,15 @@ class FSDPModule:
             TypeError: ``units`` is not an integer.
             ValueError: it is negative, or the number of processes does not divide it.
         """
-        if not isinstance(units, int) or isinstance(units, bool):
-            raise TypeError(f"set_units: units must be an integer, not {type(units).__name__}")
-        if units < 0:
-            raise ValueError(f"set_units: units must be at least 0, got {units}")
-        found = self._units(recurse)
-        for unit in found:
-            if units % unit.mesh.size():
-                raise ValueError(
-                    f"set_units: units ({units}) must be a multiple of the number of processes "
-                    f"({unit.mesh.size()})"
-                )
-        for unit in found:
-            unit.keep_apart(units)
+        keep_apart("set_units", self._units(recurse), units)
 
     def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
-        """Say whether gradients are to be summed over copies of the module: there is one."""
+        """Say whether gradients are to be summed over the copies that a grid has.
+
+        If not, they add up in each row of the grid, until the next backward after it is said again.
+        """
+        for unit in self._units(recurse):
+            unit.sums_copies = requires_all_reduce
 
     def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
         """Say whether to free parameters between forward and backward."""
@@ -168,7 +161,10 @@ def fully_shard(
 
     Args:
         module: a module, or a list of them.
-        mesh: the processes, in a row; all by default.
+        mesh: the processes: in a row (all by default); or in a grid, each of whose rows divides the
+            parameters, of which rows have copies, with gradients added up over both (HSDP).
+            Parameters that `parallelize_module` has divided are divided further, where both meshes
+            are parts of one, as ``mesh["dp"]`` and ``mesh["tp"]``.
         reshard_after_forward: whether to free parameters between forward and backward; by default
             it is done (ZeRO-3) but in the module that is called last. Without it (ZeRO-2)
             parameters are gathered once for each step.
@@ -179,8 +175,8 @@ def fully_shard(
         dp_mesh_dims: None; the grid has one dimension.
 
     Raises:
-        NotImplementedError: ``mp_policy`` asks for another dtype, or the grid has more dimensions,
-            or parameters are on the meta device.
+        NotImplementedError: ``mp_policy`` asks for another dtype, or the grid has more than two
+            dimensions, or parameters are on the meta device.
         ValueError: a module is a list or a dict of modules, which has no forward; or its
             parameters have different dtypes.
 
@@ -200,10 +196,10 @@ def fully_shard(
         )
     mesh = init_device_mesh("cpu", (get_world_size(),)) if mesh is None else mesh
     _known(mesh.get_group(0))
-    if mesh.size() > 1 and (mesh.ndim > 1 or shard_placement_fn or dp_mesh_dims is not None):
+    if mesh.size() > 1 and (mesh.ndim > 2 or shard_placement_fn or dp_mesh_dims is not None):
         raise NotImplementedError(
             "fully_shard: parameters are divided along their first dimension, over a mesh of one "
-            f"dimension, not over {mesh}"
+            f"or two dimensions, not over {mesh}"
         )
     if not isinstance(reshard_after_forward, (bool, type(None))) and mesh.size() > 1:
         raise NotImplementedError("fully_shard: reshard_after_forward must be a bool or None")

@@ -32,7 +32,7 @@ from ._settings import (
     StateDictSettings,
     StateDictType,
 )
-from ._unit import Unit, units_of
+from ._unit import Unit, keep_apart, units_of
 from .wrap import _wrap_below
 
 if TYPE_CHECKING:
@@ -72,12 +72,13 @@ class FullyShardedDataParallel(Module):
         limit_all_gathers: kept; one unit is gathered at a time.
         use_orig_params: True; parameters keep their names, and are DTensors.
         ignored_states: parameters that are not divided.
-        device_mesh: the group as a grid, in place of ``process_group``.
+        device_mesh: the group as a grid, in place of ``process_group``; of two dimensions for
+            ``HYBRID_SHARD``, in which each row of the grid divides parameters.
 
     Raises:
         ValueError: there is no group.
-        NotImplementedError: ``mixed_precision`` asks for another dtype, or the strategy is a
-            hybrid one, with several processes.
+        NotImplementedError: ``mixed_precision`` asks for another dtype; or the strategy is a hybrid
+            one without a grid of two dimensions, with several processes.
         RuntimeError: ``device_id`` is no CPU.
 
     >>> import taeda.distributed as dist
@@ -109,7 +110,7 @@ class FullyShardedDataParallel(Module):
     ) -> None:
         super().__init__()
         if device_mesh is not None:
-            process_group = device_mesh.get_group(0)
+            process_group = device_mesh.get_group(-1)
         for group in process_group if isinstance(process_group, tuple) else (process_group,):
             self.process_group = _known(group)
         wanted = mixed_precision or MixedPrecision()
@@ -120,7 +121,8 @@ class FullyShardedDataParallel(Module):
         if device_id is not None and taeda.device(device_id).type != "cpu":
             raise RuntimeError(f"FullyShardedDataParallel: there is no device {device_id}")
         _materialise(module, param_init_fn)
-        alone = self.process_group.size() == 1
+        mesh = device_mesh or DeviceMesh.from_group(self.process_group, "cpu")
+        alone = mesh.size() == 1
         default = ShardingStrategy.NO_SHARD if alone else ShardingStrategy.FULL_SHARD
         self.sharding_strategy = sharding_strategy or default
         self._fsdp_wrapped_module = module
@@ -128,35 +130,52 @@ class FullyShardedDataParallel(Module):
             ignored = set(ignored_modules or ())
             states = [x for x in ignored_states or () if isinstance(x, Tensor)]
             ignored |= {x for x in ignored_states or () if isinstance(x, Module)}
-            self._divide(auto_wrap_policy, sync_module_states, ignored, states)
+            self._divide(auto_wrap_policy, sync_module_states, ignored, states, mesh)
         self._settings = _settings_of(StateDictType.FULL_STATE_DICT, None, None)
         self._register_state_dict_hook(_without_prefix)
         self._register_load_state_dict_pre_hook(_with_prefix, with_module=True)
 
-    def _divide(self, policy: Any, agree: bool, ignored: set[Module], states: list[Tensor]) -> None:
+    def _divide(
+        self,
+        policy: Any,
+        agree: bool,
+        ignored: set[Module],
+        states: list[Tensor],
+        mesh: DeviceMesh,
+    ) -> None:
         """Divide the parameters of the module, after wrapping those below it."""
-        frees = {ShardingStrategy.FULL_SHARD: True, ShardingStrategy.SHARD_GRAD_OP: False}
+        frees = {
+            ShardingStrategy.FULL_SHARD: True,
+            ShardingStrategy.SHARD_GRAD_OP: False,
+            ShardingStrategy.HYBRID_SHARD: True,
+            ShardingStrategy._HYBRID_SHARD_ZERO2: False,
+        }
         strategy = self.sharding_strategy
-        if strategy not in frees:
+        if strategy not in frees or (mesh.ndim == 2) != ("HYBRID" in strategy.name):
             raise NotImplementedError(
-                f"FullyShardedDataParallel: {strategy} is not supported with several processes; "
-                "use DistributedDataParallel for NO_SHARD"
+                f"FullyShardedDataParallel: {strategy} is not supported over {mesh}: hybrid "
+                "strategies need a device_mesh of two dimensions, and DistributedDataParallel "
+                "serves for NO_SHARD"
             )
-        module, group = self._fsdp_wrapped_module, self.process_group
+        module = self._fsdp_wrapped_module
         if agree:
             with taeda.no_grad():
                 for each in (*module.parameters(), *module.buffers()):
-                    broadcast(each.detach(), group=group, group_src=0)
+                    for group in mesh.get_all_groups():
+                        broadcast(each.detach(), group=group, group_src=0)
         if policy is not None:
 
             def wrap(child: Module) -> FullyShardedDataParallel:
                 return FullyShardedDataParallel(
-                    child, group, strategy, ignored_modules=ignored, ignored_states=states
+                    child,
+                    sharding_strategy=strategy,
+                    ignored_modules=ignored,
+                    ignored_states=states,
+                    device_mesh=mesh,
                 )
 
             _wrap_below(module, policy, ignored, wrap)
         kept = [*states, *(p for each in ignored for p in each.parameters())]
-        mesh = DeviceMesh.from_group(group, "cpu")
         object.__setattr__(module, "_fsdp_unit", Unit(module, mesh, frees[strategy], kept))
 
     @property
@@ -177,6 +196,19 @@ class FullyShardedDataParallel(Module):
         """All of them that are in a module."""
         found = [m for m in module.modules() if isinstance(m, FullyShardedDataParallel)]
         return found[:1] if root_only else found
+
+    def set_units(self, units: int) -> None:
+        """Let any number of processes compute the same bits, as `FSDPModule.set_units` does.
+
+        Args:
+            units: into how many parts the batch of all processes is divided, each of which has a
+                backward pass; 0 ends it.
+
+        Raises:
+            TypeError: ``units`` is not an integer.
+            ValueError: it is negative, or the number of processes does not divide it.
+        """
+        keep_apart("set_units", units_of(self), units)
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:

@@ -16,7 +16,7 @@ from taeda.distributed.device_mesh import DeviceMesh
 from taeda.nn.module import Module
 from taeda.utils._pytree import tree_leaves, tree_map
 
-from ._redistribute import Redistribute, part_of
+from ._redistribute import Redistribute, dividing_order, part_of
 from .placement_types import Partial, Placement, Replicate, Shard
 
 __all__ = ["DTensor", "Placements", "distribute_module", "distribute_tensor"]
@@ -232,12 +232,12 @@ def _on_whole(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 def _total_norm(tensors: Sequence[DTensor], norm_type: float = 2.0) -> DTensor:
     """The norm of all elements of all tensors, of the norms of parts."""
-    mesh, power = tensors[0]._mesh, float(norm_type)
-    kinds: dict[tuple[Placement, ...], list[Tensor]] = {}
+    first, power = tensors[0]._mesh, float(norm_type)
+    kinds: dict[tuple[DeviceMesh, tuple[Placement, ...]], list[Tensor]] = {}
     for x in tensors:
-        kinds.setdefault(x._placed, []).append(x.as_subclass(Tensor))
+        kinds.setdefault((x._mesh, x._placed), []).append(x.as_subclass(Tensor))
     norms = []
-    for placed, locals_ in kinds.items():
+    for (mesh, placed), locals_ in kinds.items():
         norm = ops._total_norm(locals_, power).reshape(1)
         norm = norm if math.isinf(power) else norm.pow(power)
         for dim, each in enumerate(placed):
@@ -252,7 +252,7 @@ def _total_norm(tensors: Sequence[DTensor], norm_type: float = 2.0) -> DTensor:
         total = joined.max() if power > 0 else joined.min()
     else:
         total = joined.sum().pow(1 / power)
-    return _made(total, mesh, None, ())
+    return _made(total, first, None, ())
 
 
 def _checked(
@@ -305,7 +305,8 @@ def distribute_tensor(
         local = local.clone()
         for dim in range(mesh.ndim):
             plain.broadcast(local, group=mesh.get_group(dim), group_src=src_data_rank)
-    for dim, each in enumerate(placed):
+    for dim in dividing_order(placed):
+        each = placed[dim]
         if isinstance(each, Shard):
             local = part_of(local, mesh, dim, each)
         elif isinstance(each, Partial):

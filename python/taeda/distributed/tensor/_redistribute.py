@@ -11,7 +11,7 @@ from taeda.autograd import Function
 from taeda.distributed import _collectives as plain
 from taeda.distributed._types import ReduceOp
 
-from .placement_types import Partial, Placement, Replicate, Shard
+from .placement_types import Partial, Placement, Replicate, Shard, _StridedShard
 
 if TYPE_CHECKING:
     from taeda.distributed.device_mesh import DeviceMesh
@@ -29,12 +29,20 @@ def part_of(tensor: Tensor, mesh: DeviceMesh, dim: int, shard: Shard) -> Tensor:
     return tensor.narrow(shard.dim, first, size)
 
 
+def dividing_order(placements: Sequence[Placement]) -> list[int]:
+    """The dimensions of a grid, in the order in which they divide a tensor."""
+    return sorted(
+        range(len(placements)), key=lambda dim: isinstance(placements[dim], _StridedShard)
+    )
+
+
 def local_shape(
     shape: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placement]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The shape of this process's part, and where it begins."""
     sizes, starts = list(shape), [0] * len(shape)
-    for dim, placed in enumerate(placements):
+    for dim in dividing_order(placements):
+        placed = placements[dim]
         if isinstance(placed, Shard):
             size, first = Shard.local_shard_size_and_offset(
                 sizes[placed.dim], mesh.size(dim), mesh.get_local_rank(dim)
@@ -86,21 +94,25 @@ def moved(
     changed = [i for i, (b, a) in enumerate(zip(before, after, strict=True)) if b != a]
     if not changed:
         return local
-    first = changed[0]
+    strided = any(isinstance(p, _StridedShard) for p in (*before, *after))
+    first = 0 if strided else changed[0]
     wanted = after[first]
     if len(changed) == 1 and before[first] == Partial() and isinstance(wanted, Shard):
         dim = wanted.dim % local.dim()
         if local.size(dim) % mesh.size(first) == 0:
             return _sum_in_parts(local, mesh, first, dim)
-    for dim in reversed(range(first, mesh.ndim)):
+    order = dividing_order(before)
+    for place in reversed(range(first, mesh.ndim)):
+        dim = order[place]
         placed = before[dim]
         if isinstance(placed, Shard):
-            sizes, _ = local_shape(shape, mesh, before[:dim])
+            larger = [p if d in order[:place] else Replicate() for d, p in enumerate(before)]
+            sizes, _ = local_shape(shape, mesh, larger)
             local = _gathered(local, mesh, dim, placed, sizes[placed.dim])
         elif isinstance(placed, Partial) and not isinstance(after[dim], Partial):
             local = local.clone()
             plain.all_reduce(local, _OPS[placed.reduce_op], mesh.get_group(dim))
-    for dim in range(first, mesh.ndim):
+    for dim in dividing_order(after)[first:]:
         placed = after[dim]
         if isinstance(placed, Shard):
             local = part_of(local, mesh, dim, placed)
