@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstdio>
@@ -36,8 +37,10 @@ size_t setting(const char* name, size_t otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
+using Flag = std::shared_ptr<std::atomic<bool>>;  // read while work runs, which may take long
 struct Event {
-  bool recorded = false, done = true;
+  bool recorded = false;
+  Flag done = std::make_shared<std::atomic<bool>>(true);  // a new one for each place it marks
   struct Stream* stream = nullptr;
 };
 using Work = std::deque<std::function<void()>>;
@@ -104,10 +107,11 @@ class Machine {
     s.work.push_back(std::move(work));
     if (s.work.size() >= 256) run(s);
   }
-  void run(Stream& s) {
+  // Runs a stream's work, up to an event if there is a flag.
+  void run(Stream& s, const Flag& until = nullptr) {
     if (s.work.empty()) return;
     if (running_++ == 0) protect(PROT_READ | PROT_WRITE);
-    while (!s.work.empty()) {
+    while (!s.work.empty() && !(until && *until)) {
       const auto work = std::move(s.work.front());
       s.work.pop_front();
       work();
@@ -260,7 +264,10 @@ STUB(cuStreamQuery, void* stream) {
 STUB(cuStreamWaitEvent, void* stream, void* event, unsigned) {
   LOCKED
   auto& e = *static_cast<Event*>(event);
-  if (!e.done) m.push(stream_of(stream), [&m, source = e.stream] { m.run(*source); });
+  if (!*e.done)
+    m.push(stream_of(stream), [&m, source = e.stream, done = e.done] {
+      if (!*done) m.run(*source, done);
+    });
   return kSuccess;
 }
 STUB(cuCtxGetStreamPriorityRange, int* least, int* most) {
@@ -279,10 +286,7 @@ STUB(cuEventCreate, void** event, unsigned) {
   return kSuccess;
 }
 STUB(cuEventDestroy_v2, void* event) {
-  LOCKED
-  auto* e = static_cast<Event*>(event);
-  if (!e->done) m.run(*e->stream);
-  delete e;
+  delete static_cast<Event*>(event);  // the stream's work has its flag
   return kSuccess;
 }
 STUB(cuEventRecord, void* event, void* stream) {
@@ -290,20 +294,17 @@ STUB(cuEventRecord, void* event, void* stream) {
   auto* e = static_cast<Event*>(event);
   e->stream = &stream_of(stream);
   e->recorded = true;
-  e->done = e->stream->work.empty();
-  if (!e->done) m.push(*e->stream, [e] { e->done = true; });
+  e->done = std::make_shared<std::atomic<bool>>(e->stream->work.empty());
+  if (!*e->done) m.push(*e->stream, [done = e->done] { *done = true; });
   return kSuccess;
 }
 STUB(cuEventSynchronize, void* event) {
   LOCKED
   auto* e = static_cast<Event*>(event);
-  if (!e->done) m.run(*e->stream);
+  if (!*e->done) m.run(*e->stream, e->done);
   return kSuccess;
 }
-STUB(cuEventQuery, void* event) {
-  LOCKED
-  return static_cast<Event*>(event)->done ? kSuccess : kNotReady;
-}
+STUB(cuEventQuery, void* event) { return *static_cast<Event*>(event)->done ? kSuccess : kNotReady; }
 STUB(cuEventElapsedTime_v2, float* ms, void* a, void* b) {
   *ms = 0.5f;
   const bool both = static_cast<Event*>(a)->recorded && static_cast<Event*>(b)->recorded;

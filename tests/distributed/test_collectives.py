@@ -242,11 +242,15 @@ def test_who_does_not_come():
     assert not dist.is_initialized()
 
 
-def test_nccl_is_missing():
+@pytest.mark.parametrize(
+    ("backend", "said"), [("nccl", "the backend 'nccl' needs"), ("ucc", "doesn't have UCC built in")]
+)
+def test_backends_that_are_missing(backend, said):
     import taeda.distributed as dist
 
-    with pytest.raises(RuntimeError, match="doesn't have NCCL built in"):
-        dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
+    assert not dist.is_backend_available(backend)
+    with pytest.raises(RuntimeError, match=said):
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
 
 
 def test_variables_of_launchers(monkeypatch):

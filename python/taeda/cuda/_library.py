@@ -15,7 +15,7 @@ from taeda import _C
 
 __all__ = ["load", "path", "set_switch"]
 
-_LIBRARIES = ("cu13", "lib"), ("cudnn", "lib")
+_LIBRARIES = ("cu13", "lib"), ("cudnn", "lib"), ("nccl", "lib")
 _loaded: ctypes.CDLL | None = None
 _switches: dict[str, bool] = {}  # what the library is told of, by the function that tells it
 
@@ -58,7 +58,7 @@ def set_switch(name: str, on: bool) -> None:
 
 
 def _folders() -> list[str]:
-    """Where NVIDIA's packages (nvidia-cublas, nvidia-cudnn-cu13) have their libraries."""
+    """Where nvidia-cublas, nvidia-cudnn-cu13 and nvidia-nccl-cu13 have their libraries."""
     spec = importlib.util.find_spec("nvidia")  # a namespace package
     places = spec.submodule_search_locations if spec else None
     return [str(Path(place, *lib)) for place in places or () for lib in _LIBRARIES]

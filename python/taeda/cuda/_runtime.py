@@ -84,6 +84,11 @@ def call(name: str, *args: Any) -> None:
         raise _ERRORS[status](_handle().taeda_cuda_error().decode())
 
 
+def number(name: str) -> int:
+    """Call ``taeda_cuda_<name>``, which returns a number."""
+    return int(getattr(_handle(), f"taeda_cuda_{name}")())
+
+
 def tell(name: str, *args: Any) -> None:
     """Call ``taeda_cuda_<name>``, which cannot fail."""
     getattr(_handle(), f"taeda_cuda_{name}")(*args)

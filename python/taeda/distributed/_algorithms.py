@@ -109,6 +109,16 @@ class Channel:
         """The other processes, from the next one on, so that not all begin with the same."""
         return [(self.rank + k) % self.size for k in range(1, self.size)]
 
+    def perform(self, bodies: Sequence[Callable[[Channel], None]], whole: bool) -> None:
+        """Perform several collectives.
+
+        Args:
+            bodies: perform one each on a channel.
+            whole: whether none of them has anything left to do once it has begun its messages.
+        """
+        for body in bodies:
+            body(self)
+
     # ---- one to all, all to one ----
 
     def broadcast(self, x: Tensor, root: int) -> None:

@@ -29,7 +29,8 @@ from ._arguments import (
     write_back,
 )
 from ._group import _inside
-from ._types import ReduceOp
+from ._process_group import ProcessGroup
+from ._types import Backend, ReduceOp
 from ._work import Work
 
 __all__ = [
@@ -445,17 +446,32 @@ def barrier(
     Args:
         group: the processes, all by default.
         async_op: return a `Work`.
-        device_ids: None, as there are no GPUs.
+        device_ids: the device of this process, where the backend is ``"nccl"``.
         timeout: how long to wait; as long as the group's operations may take by default.
     """
     given = _inside(group)
     if given is None:
         return None
+    if given.name() == Backend.NCCL:
+        return _device_barrier(given, device_ids, async_op, timeout)
     if device_ids is not None:
         raise RuntimeError(
             f"Function argument device_ids not supported for the selected backend {given.name()}"
         )
     return given._collective("barrier", lambda channel: channel.barrier(), [], async_op, timeout)
+
+
+def _device_barrier(
+    group: ProcessGroup, ids: list[int] | None, async_op: bool, timeout: timedelta | None
+) -> Work | None:
+    """Wait, on the host, until the devices of all processes have come this far."""
+    device = taeda.device("cuda", ids[0]) if ids else group.bound_device_id or "cuda"
+    word = taeda.zeros(1, device=device)
+    work = group._collective("barrier", lambda channel: channel.barrier(), [word], True, timeout)
+    if async_op or work is None:
+        return work
+    work._block()
+    return None
 
 
 def monitored_barrier(

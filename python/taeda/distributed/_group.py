@@ -125,8 +125,9 @@ def init_process_group(
     """Make the group of all processes. All of them call this.
 
     Args:
-        backend: ``"gloo"``, which is sockets here, or ``"mpi"``; or one by device, such as
-            ``"cpu:gloo"``. Sockets by default.
+        backend: ``"gloo"``, which is sockets here, ``"mpi"``, or ``"nccl"`` for tensors of CUDA
+            devices, beside which those of the CPU go by sockets; or one by device, such as
+            ``"cpu:gloo,cuda:nccl"``. By default sockets, and NCCL where it is installed.
         init_method: ``"env://"`` (the default) reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT
             from the environment, or what mpiexec and srun set in their place;
             ``"tcp://host:port"``, of a process with rank 0, and ``"file://path"``, of a file that
@@ -138,12 +139,12 @@ def init_process_group(
         store: where processes meet, in place of ``init_method``.
         group_name: ignored, as in PyTorch.
         pg_options: None; there are no options.
-        device_id: the device of this process, the CPU.
+        device_id: the device of this process.
 
     Raises:
         ValueError: there is a group already, or the environment lacks something.
-        RuntimeError: the backend is NCCL, or MPI without mpi4py; or other processes did not come
-            in time, and the message says which.
+        RuntimeError: the backend is MPI without mpi4py, or NCCL without a GPU or the library; or
+            other processes did not come in time, and the message says which.
         AssertionError: the backend is unknown, or both a store and an address are given.
 
     >>> import taeda.distributed as dist
@@ -157,17 +158,21 @@ def init_process_group(
     if GroupMember.WORLD is not None:
         raise ValueError("trying to initialize the default process group twice!")
     assert store is None or init_method is None, "Cannot specify both init_method and store."
-    names = list(BackendConfig(backend or Backend.UNDEFINED).device_backend_map.values())
+    names = [] if backend is None else _names_of(backend)
     for name in names:
         assert name in Backend.backend_list, f"Unknown backend type {name}"
         if name == Backend.MPI:
             from ._mpi import module
 
             module()
+        elif name == Backend.NCCL:
+            from ._nccl import require
+
+            require("init_process_group")
         elif name not in (Backend.GLOO, Backend.FAKE):
             raise RuntimeError(
                 f"Distributed package doesn't have {name.upper()} built in: taeda's groups "
-                "communicate by sockets ('gloo') or MPI ('mpi'), and there are no GPUs"
+                "communicate by sockets ('gloo'), MPI ('mpi') or NCCL ('nccl')"
             )
     if pg_options is not None:
         raise TypeError(f"init_process_group: there are no pg_options for {backend}")
@@ -184,14 +189,35 @@ def init_process_group(
         raise RuntimeError(
             f"init_process_group: rank {rank} must be less than world_size {world_size}"
         )
-    if device_id is not None and taeda.device(device_id).type != "cpu":
-        raise RuntimeError(f"init_process_group: there is no device {device_id}")
+    bound = _device("init_process_group", device_id)
     if world_size > 1 and Backend.FAKE in names:
         raise RuntimeError("init_process_group: the backend 'fake' has one process")
     _wait_for_all(store, rank, world_size, timeout or default_pg_timeout)
     GroupMember.WORLD = _add(
         backend or Backend.UNDEFINED, store, list(range(world_size)), rank, "default_pg", timeout
     )
+    if GroupMember.WORLD is not None:
+        GroupMember.WORLD.bound_device_id = bound
+
+
+def _names_of(backend: str) -> list[Backend]:
+    """What carries the messages of some kind of device, as a backend says."""
+    if Backend(backend) == Backend.UNDEFINED:
+        return []
+    return list(BackendConfig(backend).device_backend_map.values())
+
+
+def _device(function: str, given: Any) -> Any:
+    """A device that exists, None where none is given."""
+    if given is None:
+        return None
+    device = taeda.device(given)
+    if device.type == "cuda":
+        if (device.index or 0) < taeda.cuda.device_count():
+            return device
+    elif device.type == "cpu":
+        return None
+    raise RuntimeError(f"{function}: there is no device {given}")
 
 
 def _meet_by_mpi(timeout: timedelta) -> tuple[int, int, Store]:
@@ -270,7 +296,7 @@ def new_group(
         pg_options: None; there are no options.
         use_local_synchronization: only the processes in ``ranks`` call this.
         group_desc: what the group is for.
-        device_id: the device of this process, the CPU.
+        device_id: the device of this process.
         sort_ranks: number them in the order of their numbers among all, not in that of ``ranks``.
 
     Returns:
@@ -282,8 +308,7 @@ def new_group(
     world = _world()
     if pg_options is not None:
         raise TypeError("new_group: there are no pg_options")
-    if device_id is not None and taeda.device(device_id).type != "cpu":
-        raise RuntimeError(f"new_group: there is no device {device_id}")
+    bound = _device("new_group", device_id)
     members = list(range(world.size())) if ranks is None else list(ranks)
     for rank in members:
         if not 0 <= rank < world.size():
@@ -307,7 +332,10 @@ def new_group(
         backend or world._backend, _root_store(world), members, world.rank(), group_desc or "",
         timeout, name,
     )  # fmt: skip
-    return GroupMember.NON_GROUP_MEMBER if made is None else made
+    if made is None:
+        return GroupMember.NON_GROUP_MEMBER
+    made.bound_device_id = bound
+    return made
 
 
 def _root_store(world: ProcessGroup) -> Store:

@@ -6,9 +6,10 @@ from typing import Any
 
 from taeda import Tensor
 
-from ._arguments import check, root_of
+from . import flight_recorder
+from ._arguments import check, flat_of, root_of, write_back
 from ._group import GroupMember, _inside, _known
-from ._process_group import ProcessGroup, _Message
+from ._process_group import ProcessGroup
 from ._work import Work
 
 __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
@@ -114,7 +115,6 @@ def recv(
     if work is None:
         return -1
     work.wait()
-    assert isinstance(work, _Message)
     return work._source_rank()
 
 
@@ -160,7 +160,39 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
         p2p_op_list: what to do, in any order.
 
     Returns:
-        A `Work` for each.
+        A `Work` for each; one for all where they concern tensors of GPUs, which begin together.
     """
+    if p2p_op_list[0].tensor.is_cuda:
+        return [_together(p2p_op_list)]
     works = [p.op(p.tensor, p.peer, p.group, p.tag) for p in [p2p_op_list[0], *p2p_op_list[1:]]]
     return [work for work in works if work is not None]
+
+
+def _together(wanted: list[P2POp]) -> Work:
+    """Begin messages of one group by NCCL, all at once. All processes must have made the group's
+    communicator before, or take part.
+    """
+    group = wanted[0].group
+    if any(p.group is not group or not p.tensor.is_cuda or p.tag for p in wanted):
+        raise ValueError(
+            "batch_isend_irecv: messages that begin together have one group, tensors of GPUs and "
+            "no tags"
+        )
+
+    def body(channel: Any) -> None:
+        flats = [flat_of(p.tensor) for p in wanted]
+        pairs = [(p, (p.group_peer, flat)) for p, flat in zip(wanted, flats, strict=True)]
+        channel.exchange(
+            [pair for p, pair in pairs if p.op is isend],
+            [pair for p, pair in pairs if p.op is irecv],
+        )
+        for p, (_, flat) in pairs:
+            if p.op is irecv:
+                write_back(p.tensor, flat)
+
+    name = "batch_isend_irecv"
+    tensors = [p.tensor for p in wanted]
+    sizes = [list(t.shape) for t in tensors]
+    record = flight_recorder._add(group.group_name, 0, name, sizes, str(tensors[0].dtype))
+    seconds = group._timeout.total_seconds()
+    return group._nccl_group(name).begin(name, body, tensors, seconds, record)

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import taeda
 from taeda import Tensor
@@ -20,10 +20,15 @@ from ._shared import SharedMemory
 from ._stores import PrefixStore, Store
 from ._tcp import SocketTransport, address_of
 from ._transport import Late, Lost, NoPeers, Transfer, Transport
-from ._types import Backend, ReduceOp
+from ._types import Backend, BackendConfig, ReduceOp
 from ._work import Runner, Work
 
+if TYPE_CHECKING:
+    from ._nccl_group import NcclGroup
+
 default_pg_timeout = timedelta(seconds=1800)
+
+Coalesced = tuple[str, Callable[[Channel], None], list[Tensor]]  # name, body and result
 
 
 class ProcessGroup:
@@ -63,6 +68,9 @@ class ProcessGroup:
         self._said = 0
         self._memory: SharedMemory | None = None
         self._memory_sought = False
+        self._by_device = BackendConfig(backend).device_backend_map
+        self._nccl: NcclGroup | None = None
+        self._coalesced: list[Coalesced] | None = None  # operations that are to begin together
         self.group_name = name
         self.group_desc = description or "undefined"
         self.bound_device_id: Any = None
@@ -114,6 +122,8 @@ class ProcessGroup:
 
     def shutdown(self) -> None:
         """End the group's connections."""
+        if self._nccl is not None and not self._broken:
+            self._nccl.shutdown()
         self._runner.end()
         self._broken = self._broken or "the group has been shut down"
         self._transport.close()
@@ -138,12 +148,21 @@ class ProcessGroup:
             async_op: begin it, and return what to wait for.
             timeout: how long it may take; the group's by default.
         """
+        if self._coalesced is not None:
+            self._coalesced.append((name, body, result))
+            return None
         self._sequence += 1
         sequence = self._sequence
         dtype = str(result[0].dtype) if result else ""
         sizes = [list(t.shape) for t in result]
         record = flight_recorder._add(self.group_name, sequence, name, sizes, dtype)
         seconds = (timeout or self._timeout).total_seconds()
+        if result and result[0].is_cuda:
+            begun = self._nccl_group(name).begin(name, body, result, seconds, record, sequence)
+            if async_op:
+                return begun
+            begun.wait()
+            return None
         deterministic = is_deterministic()
 
         def job() -> None:
@@ -167,6 +186,21 @@ class ProcessGroup:
             return self._runner.begin(job, result)
         self._runner.perform(job)
         return None
+
+    def _nccl_group(self, name: str) -> NcclGroup:
+        """What performs operations on CUDA tensors."""
+        if self._nccl is None:
+            if self._by_device.get("cuda") != Backend.NCCL:
+                raise RuntimeError(
+                    f"{name}: No backend type associated with device type cuda: the group has "
+                    f"{self._backend!s}, and tensors of GPUs need 'nccl'"
+                )
+            from ._nccl import require
+            from ._nccl_group import NcclGroup
+
+            require(name)
+            self._nccl = NcclGroup(self)
+        return self._nccl
 
     def _shared_memory(self, channel: Channel) -> SharedMemory | None:
         """The memory of all processes, made when it is first asked for, by all of them."""
@@ -198,6 +232,8 @@ class ProcessGroup:
         """Begin to send a tensor, or to receive one."""
         name = "send" if out else "receive"
         self._check_whole(name)
+        if tensor.is_cuda:
+            return self._nccl_message(out, tensor, peer, tag)
         flat = tensor.detach().contiguous().reshape(-1)
         record = flight_recorder._add(
             self.group_name, 0, name, [list(tensor.shape)], str(tensor.dtype)
@@ -206,6 +242,30 @@ class ProcessGroup:
         begin = self._post.send if out else self._post.receive
         transfer = begin(peer, tag, view_bytes(flat))  # type: ignore[arg-type]
         return _Message(self, transfer, tensor, flat, record)
+
+    def _nccl_message(self, out: bool, tensor: Tensor, peer: int | None, tag: int) -> Work:
+        """Begin to send a tensor of a device, or to receive one, on a stream of the two."""
+        if peer is None or tag != 0:
+            raise ValueError(
+                "messages by nccl need the other process, and have no tags: got "
+                f"{'no source' if peer is None else f'tag {tag}'}"
+            )
+        rank = self._ranks[peer]
+        name = f"send to rank {rank}" if out else f"receive from rank {rank}"
+        sizes = [list(tensor.shape)]
+        record = flight_recorder._add(self.group_name, 0, name, sizes, str(tensor.dtype))
+        other = int(peer > self._rank)  # the number of the other one among the two
+
+        def body(channel: Channel) -> None:
+            flat = tensor.detach().contiguous().reshape(-1)
+            channel.exchange([(other, flat)] if out else [], [] if out else [(other, flat)])
+            if not out and flat.data_ptr() != tensor.data_ptr():
+                tensor.detach().copy_(flat.reshape(tensor.shape))
+
+        return self._nccl_group(name).begin(
+            name, body, [tensor], self._timeout.total_seconds(), record,
+            pair=(self._rank, peer), source=-1 if out else rank,
+        )  # fmt: skip
 
     # ---- what goes wrong ----
 
@@ -283,6 +343,8 @@ class ProcessGroup:
         self._broken = self._broken or first
         self._transport.close()
         self._post.close()
+        if self._nccl is not None:
+            self._nccl.abort(first)
         return first
 
 

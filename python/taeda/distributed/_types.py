@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Backend(str):
-    """The name of a means of communication, in lower case. Gloo is the one that is available."""
+    """The name of a means of communication, in lower case."""
 
     UNDEFINED = "undefined"
     GLOO = "gloo"
@@ -38,7 +38,8 @@ class BackendConfig:
     def __init__(self, backend: str) -> None:
         text = str(backend).lower()
         if text == Backend.UNDEFINED:
-            text = Backend.GLOO
+            # A group asks for NCCL when it is first given a tensor of a GPU.
+            text = "cpu:gloo,cuda:nccl"
         pairs = [part.partition(":") for part in text.split(",")]
         if len(pairs) == 1 and not pairs[0][1]:
             pairs = [(device, ":", text) for device in ("cpu", "cuda")]

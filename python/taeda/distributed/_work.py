@@ -62,6 +62,14 @@ class Work:
             raise self._error
         return True
 
+    def _source_rank(self) -> int:
+        """Whom a message came from, or goes to, among all processes; -1 for other operations."""
+        return -1
+
+    def _block(self) -> None:
+        """Let this thread wait, also for an operation of a device."""
+        self.wait()
+
     def synchronize(self) -> None:
         """Wait for the end."""
         self.wait()

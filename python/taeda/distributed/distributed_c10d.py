@@ -6,6 +6,7 @@ import importlib.util
 
 from . import _collectives, _errors, _messages, _objects, _stores, _tcp_store
 from ._buckets import GradBucket
+from ._coalescing import _coalescing_manager, _CoalescingManager  # noqa: F401
 from ._collectives import *  # noqa: F403
 from ._deterministic import is_deterministic, set_deterministic
 from ._errors import *  # noqa: F403
@@ -109,9 +110,9 @@ def is_available() -> bool:
 
 
 def is_backend_available(backend: str) -> bool:
-    """Whether a means of communication can be used: Gloo can, and MPI where it is installed."""
-    name = Backend(backend)
-    return name == Backend.GLOO or (name == Backend.MPI and is_mpi_available())
+    """Whether a means can be used: Gloo can, and MPI and NCCL where they are installed."""
+    known = {"gloo": is_gloo_available, "mpi": is_mpi_available, "nccl": is_nccl_available}
+    return Backend(backend) in known and known[Backend(backend)]()
 
 
 def is_gloo_available() -> bool:
@@ -125,8 +126,10 @@ def is_mpi_available() -> bool:
 
 
 def is_nccl_available() -> bool:
-    """Whether NCCL can be used: no."""
-    return False
+    """Whether NCCL can be used: where it and taeda's CUDA library are installed."""
+    from ._nccl import version
+
+    return version() > 0
 
 
 def is_ucc_available() -> bool:

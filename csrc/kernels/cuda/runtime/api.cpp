@@ -1,5 +1,8 @@
 // What python/taeda/cuda calls, by ctypes: devices, memory, streams and events. Every function
 // returns 0, or what kind of error taeda_cuda_error() has the text of.
+#include "kernels/cuda/runtime/api.h"
+
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -10,26 +13,10 @@
 #include "kernels/cuda/runtime/sync_debug.h"
 
 namespace taeda::cuda {
-namespace {
 
-enum Status : int { kOk, kRuntimeError, kIndexError, kDeviceOutOfMemory };
-
-thread_local std::string last_error;
-
-template <class F> int guarded(F&& f) {
-  try {
-    f();
-    return kOk;
-  } catch (const DeviceOutOfMemory& e) {
-    last_error = e.what();
-    return kDeviceOutOfMemory;
-  } catch (const IndexError& e) {
-    last_error = e.what();
-    return kIndexError;
-  } catch (const std::exception& e) {
-    last_error = e.what();
-    return kRuntimeError;
-  }
+std::string& last_error() {
+  thread_local std::string text;
+  return text;
 }
 
 size_t copy_text(const std::string& text, char* to, size_t room) {
@@ -41,7 +28,6 @@ size_t copy_text(const std::string& text, char* to, size_t room) {
   return text.size();
 }
 
-}  // namespace
 }  // namespace taeda::cuda
 
 using namespace taeda::cuda;
@@ -50,7 +36,7 @@ using taeda::check;
 #pragma GCC visibility push(default)
 extern "C" {
 
-const char* taeda_cuda_error() { return last_error.c_str(); }
+const char* taeda_cuda_error() { return last_error().c_str(); }
 
 // Why there is no device, as text of at most `room` bytes; its length, 0 where there are devices.
 size_t taeda_cuda_why_not(char* text, size_t room) {

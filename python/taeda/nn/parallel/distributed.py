@@ -28,8 +28,9 @@ class DistributedDataParallel(Module):
 
     Args:
         module: what is trained. Its names gain the prefix ``module.`` in the ``state_dict``.
-        device_ids: None, as for modules on the CPU.
-        output_device: None, as for modules on the CPU.
+        device_ids: the device of a module that is on a GPU, to which inputs are moved; None leaves
+            them where they are, as does a module on the CPU.
+        output_device: the same device, or None.
         dim: along which ``units`` divide inputs.
         broadcast_buffers: whether buffers are those of the first process before each call.
         init_sync: whether all processes get the parameters and buffers of the first one here.
@@ -46,7 +47,7 @@ class DistributedDataParallel(Module):
             batch that its rank says. It costs memory for a gradient of each part of a process.
 
     Raises:
-        ValueError: there is no group; or ``device_ids`` names a device.
+        ValueError: there is no group; or ``device_ids`` is not the module's device.
         RuntimeError: no parameter requires a gradient, or processes have different ones.
 
     >>> import taeda.distributed as dist
@@ -102,15 +103,10 @@ class DistributedDataParallel(Module):
                 "DistributedDataParallel is not needed when a module doesn't have any parameter "
                 "that requires a gradient."
             )
-        if device_ids or output_device is not None:
-            raise ValueError(
-                "DistributedDataParallel: device_ids and output_device are for GPUs, but the "
-                f"module is on {parameters[0].device}"
-            )
-        self.module = module
-        self.device_ids = None
-        self.output_device = None
         self.device = parameters[0].device
+        self.device_ids = self._checked(device_ids, output_device)
+        self.output_device = None if self.device_ids is None else self.device_ids[0]
+        self.module = module
         self.dim = dim
         self.broadcast_buffers = broadcast_buffers is None or broadcast_buffers
         self.require_backward_grad_sync = True
@@ -136,6 +132,19 @@ class DistributedDataParallel(Module):
         self.reducer: Reducer | None = None
         if self._units is None and self.process_group.size() > 1:
             self.reducer = self._made_reducer()
+
+    def _checked(self, ids: Sequence[Any] | None, output: Any) -> list[int] | None:
+        """The index of the module's device, where inputs are to be moved there."""
+        given = [*(ids or ()), *([] if output is None else [output])]
+        devices = [
+            taeda.device("cuda", d) if isinstance(d, int) else taeda.device(d) for d in given
+        ]
+        if any(device != self.device for device in devices):
+            raise ValueError(
+                "DistributedDataParallel: device_ids and output_device are for GPUs, and name the "
+                f"module's device, which is {self.device}, but they are {ids} and {output}"
+            )
+        return [self.device.index or 0] if ids else None
 
     def _made_reducer(self) -> Reducer:
         from taeda.distributed._buckets import Reducer
@@ -166,14 +175,16 @@ class DistributedDataParallel(Module):
         """Give all processes the tensors of one, sent together by their dtypes."""
         from taeda.distributed._collectives import broadcast
 
-        for dtype in dict.fromkeys(t.dtype for t in tensors):
-            group = [t.detach() for t in tensors if t.dtype == dtype]
+        for kind in dict.fromkeys((t.dtype, t.device) for t in tensors):
+            group = [t.detach() for t in tensors if (t.dtype, t.device) == kind]
             flat = taeda.cat([t.reshape(-1) for t in group])
             broadcast(flat, group=self.process_group, group_src=rank)
             for t, part in zip(group, flat.split([t.numel() for t in group]), strict=True):
                 t.copy_(part.view(t.shape))
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        if self.device_ids is not None:
+            inputs, kwargs = self._moved((inputs, kwargs))
         syncs = taeda.is_grad_enabled() and self.require_backward_grad_sync
         if taeda.is_grad_enabled() and self._join is not None:
             self._announce(syncs)
@@ -188,6 +199,12 @@ class DistributedDataParallel(Module):
 
             self.reducer.prepare([t for t in tree_leaves(output) if isinstance(t, taeda.Tensor)])
         return output
+
+    def _moved(self, inputs: Any) -> Any:
+        """Inputs, whose tensors are on the module's device."""
+        from taeda.utils._pytree import tree_map
+
+        return tree_map(lambda x: x.to(self.device) if isinstance(x, taeda.Tensor) else x, inputs)
 
     def _send_buffers(self) -> None:
         if self.broadcast_buffers and self._sent_buffers:
