@@ -32,6 +32,7 @@ namespace {
 std::atomic<bool> node_state_in_use{
     false};  // one pass at a time may keep its state in the nodes themselves
 std::atomic<uint64_t> next_pass{1};
+std::atomic<bool> any_post_hooks{false};
 
 struct Capture {
   Edge at;
@@ -68,6 +69,7 @@ class Pass {
     for (const Edge& e : edges) captures_.push_back({e, {}});
   }
   void find_wanted(std::span<const Edge> roots);
+  void count_gradients(std::span<const Edge> roots);
   void add(const Edge& e, Tensor g);
   void run();
   bool wants(const Node* n);
@@ -102,6 +104,7 @@ class Pass {
   bool& captured(Node* n) { return exclusive_ ? n->captured_ : states_[n].captured; }
 
   void process(PendingNode& p);
+  void run_next(const PendingNode* p);
   void check_shapes(const Node& n, std::span<const Tensor> grads);
   void check_nan(Node& n, std::span<const Tensor> results);
 
@@ -113,6 +116,7 @@ class Pass {
   std::vector<std::pair<uint64_t, PendingNode*>> heap_;
   std::vector<Capture> captures_;
   std::unordered_map<const Node*, NodeState> states_;
+  std::unordered_map<const Node*, size_t> missing_;  // gradients of leaves that have a post hook
 };
 
 TAEDA_FAST_TLS thread_local constinit Pass* Pass::current = nullptr;
@@ -152,6 +156,35 @@ void Pass::find_wanted(std::span<const Edge> roots) {
   }
 }
 
+// A leaf whose older graph is alive keeps its number of then, by which it would run after all that
+// is newer. Where something waits for its gradient, the gradients that it gets are counted, so that
+// it runs as soon as it has them all.
+void Pass::count_gradients(std::span<const Edge> roots) {
+  std::vector<Node*> stack;
+  const auto reach = [&](const Edge& e) {
+    Node* n = e.node.get();
+    if (!n) return;
+    if (n->is_accumulate()) {
+      const AutogradMeta* m = static_cast<AccumulateGrad*>(n)->meta();
+      if (m && m->post_hook) ++missing_[n];
+    } else if (visit(n)) {
+      stack.push_back(n);
+    }
+  };
+  for (const Edge& e : roots) reach(e);
+  while (!stack.empty()) {
+    Node* n = stack.back();
+    stack.pop_back();
+    for (const Edge& e : n->edges()) reach(e);
+  }
+}
+
+void Pass::run_next(const PendingNode* p) {
+  const auto at = std::ranges::find(heap_, p, [](const auto& entry) { return entry.second; });
+  at->first = UINT64_MAX;
+  std::push_heap(heap_.begin(), at + 1);
+}
+
 bool Pass::wants(const Node* n) {
   if (!restricted_) return true;
   return visited(n) && wanted(const_cast<Node*>(n));
@@ -164,6 +197,10 @@ void Pass::add(const Edge& e, Tensor g) {
     p = new PendingNode(n);
     heap_.emplace_back(n->sequence(), p);
     std::push_heap(heap_.begin(), heap_.end());
+  }
+  if (!missing_.empty()) {
+    const auto found = missing_.find(n);
+    if (found != missing_.end() && --found->second == 0) run_next(p);
   }
   if (!g.defined()) return;
   Tensor& sum = p->grads[e.nr];
@@ -284,6 +321,8 @@ void run_backward(std::span<const Edge> roots, std::span<const Tensor> grads, Ba
   if (!only.empty()) {
     pass.target(only);
     pass.find_wanted(roots);
+  } else if (any_post_hooks.load(std::memory_order_relaxed)) {
+    pass.count_gradients(roots);
   }
   start(pass, roots, grads);
 }
@@ -298,6 +337,8 @@ std::vector<Tensor> run_grad(std::span<const Edge> roots, std::span<const Tensor
   for (Capture& c : pass.captures()) out.push_back(std::move(c.grad));
   return out;
 }
+
+void expect_post_hooks() { any_post_hooks.store(true, std::memory_order_relaxed); }
 
 void queue_callback(std::function<void()> f) {
   check(Pass::current, "Final callbacks can only be installed during backward pass.");

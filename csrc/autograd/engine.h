@@ -24,6 +24,10 @@ std::vector<Tensor> run_grad(std::span<const Edge> roots, std::span<const Tensor
 // and for the backward pass, which compares the gradients with it.
 void remember_result(const Edge& e, const TensorImpl* t);
 
+// Says that a leaf has got a hook that runs after its gradient has been accumulated: from then on
+// backward passes run such leaves as soon as their gradients are complete.
+void expect_post_hooks();
+
 // Registers a function to call when the backward pass running in this thread ends.
 void queue_callback(std::function<void()> f);
 bool backward_is_running();

@@ -135,6 +135,7 @@ PyObject* register_post_accumulate_grad_hook(PyObject* self, PyObject* f) {
     const Tensor& t = tensor_of(self);
     check(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
     check(!grad_fn(t), "post accumulate grad hooks cannot be registered on non-leaf tensors");
+    expect_post_hooks();
     return hook_at(make_meta(t.impl()).post_hook, PyHook::Kind::AfterAccumulation).add(f);
   });
 }

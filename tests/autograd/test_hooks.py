@@ -71,6 +71,44 @@ def test_post_accumulate_grad_hook():
         (x * 2).register_post_accumulate_grad_hook(hook)
 
 
+def test_post_accumulate_grad_hooks_do_not_wait_for_what_an_older_graph_is_older_than():
+    """They run as soon as a gradient is complete, also where the leaf was used in a kept graph."""
+    twice, once, unused = (taeda.full((2,), float(i), requires_grad=True) for i in (2, 3, 5))
+    x = taeda.ones(2, requires_grad=True)
+    seen = []
+    for name, leaf in {"twice": twice, "once": once, "unused": unused}.items():
+        leaf.register_post_accumulate_grad_hook(
+            lambda p, name=name: seen.append((name, p.grad[0].item()))
+        )
+
+    def graph():
+        a = x * twice
+        a.register_hook(lambda g: seen.append("first product"))
+        b = a * once
+        b.register_hook(lambda g: seen.append("second product"))
+        return (b * twice).sum()
+
+    older = graph()
+    expected = ["second product", ("once", 4.0), "first product", ("twice", 12.0)]
+    for _ in range(2):
+        loss = graph()
+        for leaf in (x, twice, once):
+            leaf.grad = None
+        seen.clear()
+        loss.backward(retain_graph=True)
+        assert seen == expected
+    taeda.autograd.backward([older, loss, twice], [None, None, taeda.ones(2)])
+    assert twice.grad.tolist() == [12.0 * 3 + 1] * 2 and once.grad.tolist() == [12.0] * 2
+    assert seen[-1] == ("twice", 37.0) and len(seen) == 10  # each hook once more, for both graphs
+    seen.clear()
+    stop = x.register_hook(lambda g: taeda.ones(7))
+    with stop, pytest.raises(RuntimeError, match="changed the size"):
+        graph().backward()
+    twice.grad = None
+    graph().backward()
+    assert twice.grad.tolist() == [12.0, 12.0]
+
+
 def test_retain_grad():
     x = taeda.ones(2, requires_grad=True)
     y = x * 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -164,54 +163,16 @@ class Reducer:
             bucket._pending, bucket._future = len(bucket._parameters), None
         self._used: Tensor | None = None
         self._used_work: Work | None = None
-        uses = _uses(outputs)
         if self._static and self._expected is not None:
             absent = [i for i, count in enumerate(self._expected) if count == 0]
         elif self._find_unused and not self._static:
-            absent = [i for i, p in enumerate(self._parameters) if id(p) not in uses]
+            used = _leaves_of(outputs)
+            absent = [i for i, p in enumerate(self._parameters) if id(p) not in used]
             self._used = taeda.ones(len(self._parameters), dtype=taeda.int32)
             self._used[absent] = 0
         else:
             absent = []
         self._absent = absent
-        self._early: set[int] = set()
-        if not self._static:
-            self._look_out(uses)
-
-    def _look_out(self, uses: dict[int, list[tuple[Any, int]]]) -> None:
-        """Take gradients from the operations that compute them.
-
-        They reach a parameter only when everything older has been computed: at the end of the pass
-        where an earlier graph, of a loss that is kept, has used the parameter first.
-        """
-        by_node: dict[Any, list[tuple[int, int]]] = {}
-        for i, p in enumerate(self._parameters):
-            places = uses.get(id(p), [])
-            # The engine adds to a gradient that there is, which must not be sent meanwhile.
-            shared = self._as_views and p.grad is not None
-            if len(places) == 1 and not p._backward_hooks and not shared:
-                node, place = places[0]
-                by_node.setdefault(node, []).append((place, i))
-        for node, wanted in by_node.items():
-            node.register_hook(functools.partial(self._computed, wanted))
-
-    def _computed(self, wanted: list[tuple[int, int]], grads: Any, came_in: Any) -> None:
-        if not self._prepared:
-            return
-        if not self._callback_queued:
-            self._begin()
-        for place, i in wanted:
-            if grads[place] is not None:
-                self._early.add(i)
-                self._mark(i)
-                before = self._parameters[i].grad
-                with taeda.no_grad():
-                    self._ready(i, grads[place] if before is None else before + grads[place])
-
-    def _mark(self, i: int) -> None:
-        self._counts[i] += 1
-        if not self._rebuilt:
-            self._arrived.append(i)
 
     def _begin(self) -> None:
         """The first gradient of the pass has come."""
@@ -226,9 +187,9 @@ class Reducer:
         if not self._callback_queued:
             self._begin()
         i = self._index[id(parameter)]
-        if i in self._early:
-            return
-        self._mark(i)
+        self._counts[i] += 1
+        if not self._rebuilt:
+            self._arrived.append(i)
         if self._static:
             if self._expected is not None and self._counts[i] == self._expected[i]:
                 self._ready(i, parameter.grad)
@@ -332,30 +293,20 @@ class Reducer:
         self._hook = state, hook
 
 
-def _uses(outputs: Sequence[Tensor]) -> dict[int, list[tuple[Any, int]]]:
-    """For each leaf that gradients reach, by its identity: the nodes that send it some, and where.
-
-    A leaf that is an output itself has none.
-    """
-    found: dict[int, list[tuple[Any, int]]] = {}
+def _leaves_of(outputs: Sequence[Tensor]) -> set[int]:
+    """The identities of the leaves that gradients of some tensors reach."""
+    found = {id(t) for t in outputs if t.grad_fn is None and t.requires_grad}
     seen: set[Any] = set()
-    waiting: list[Any] = []
-    for output in outputs:
-        if output.grad_fn is not None:
-            waiting.append(output.grad_fn)
-        elif output.requires_grad:
-            found[id(output)] = []
+    waiting: list[Any] = [t.grad_fn for t in outputs if t.grad_fn is not None]
     while waiting:
         node = waiting.pop()
         if node in seen:
             continue
         seen.add(node)
-        for place, (following, _) in enumerate(node.next_functions):
-            if following is None:
-                continue
+        for following, _ in node.next_functions:
             variable = getattr(following, "variable", None)
-            if variable is None:
+            if variable is not None:
+                found.add(id(variable))
+            elif following is not None:
                 waiting.append(following)
-            else:
-                found.setdefault(id(variable), []).append((node, place))
     return found
