@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,11 @@ def fresh(code: str) -> str:
 def test_import_loads_nothing_heavy():
     loaded = json.loads(fresh("import taeda, sys, json; print(json.dumps(list(sys.modules)))"))
     assert not HEAVY & set(loaded)
+
+
+def test_package_is_pickled_by_its_name():
+    """Functions that are sent to other processes bring the modules that they use."""
+    assert pickle.loads(pickle.dumps(taeda)) is taeda
 
 
 def test_version_is_written_once():

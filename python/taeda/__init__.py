@@ -13,6 +13,7 @@ tensor([2., 4.])
 from __future__ import annotations
 
 import builtins
+import copyreg as _copyreg
 import importlib
 import math
 import sys
@@ -84,6 +85,8 @@ if TYPE_CHECKING:
 
 sys.modules["taeda.return_types"] = return_types
 sys.modules[__name__].__class__ = _C._Package  # faster attribute lookup
+# Packages that send functions to other processes (cloudpickle) know modules by their exact type.
+_copyreg.pickle(_C._Package, lambda module: (importlib.import_module, (module.__name__,)))
 
 # ---- every public operation ---------------------------------------------------------------------
 
