@@ -243,7 +243,8 @@ def test_who_does_not_come():
 
 
 @pytest.mark.parametrize(
-    ("backend", "said"), [("nccl", "the backend 'nccl' needs"), ("ucc", "doesn't have UCC built in")]
+    ("backend", "said"),
+    [("nccl", "the backend 'nccl' needs"), ("ucc", "doesn't have UCC built in")],
 )
 def test_backends_that_are_missing(backend, said):
     import taeda.distributed as dist

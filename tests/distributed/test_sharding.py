@@ -302,8 +302,9 @@ if size > 2:
     # Norms over parameters on different meshes.
     model = fully_shard(parallelize_module(Net(), grid["tp"], {"a": ColwiseParallel(), "b": RowwiseParallel()}), mesh=grid["dp"])
     model(x[0]).sum().backward(); one = Net(); one(x[0]).sum().backward()
-    norm = nn.utils.get_total_norm([p.grad for p in model.parameters()])
-    assert torch.allclose(whole(norm), nn.utils.get_total_norm([p.grad for p in one.parameters()]), rtol=1e-5)
+    norm = nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+    assert torch.allclose(whole(norm), nn.utils.clip_grad_norm_(one.parameters(), 0.1), rtol=1e-5)
+    assert all(torch.allclose(whole(p.grad), q.grad, atol=1e-7) for p, q in zip(model.parameters(), one.parameters()))
 print("good")
 dist.barrier()
 """

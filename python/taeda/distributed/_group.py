@@ -12,9 +12,9 @@ import taeda
 
 from ._errors import DistStoreError
 from ._process_group import ProcessGroup, default_pg_timeout
-from ._rendezvous import from_launcher, meet
-from ._stores import HashStore, PrefixStore, Store
-from ._types import Backend, BackendConfig, DebugLevel
+from ._rendezvous import from_launcher, meet, meet_by_mpi
+from ._stores import PrefixStore, Store
+from ._types import Backend, BackendConfig, DebugLevel, names_of
 
 
 class GroupMember:
@@ -158,7 +158,7 @@ def init_process_group(
     if GroupMember.WORLD is not None:
         raise ValueError("trying to initialize the default process group twice!")
     assert store is None or init_method is None, "Cannot specify both init_method and store."
-    names = [] if backend is None else _names_of(backend)
+    names = [] if backend is None else names_of(backend)
     for name in names:
         assert name in Backend.backend_list, f"Unknown backend type {name}"
         if name == Backend.MPI:
@@ -180,7 +180,7 @@ def init_process_group(
         assert world_size > 0, "world_size must be positive if using store"
         assert rank >= 0, "rank must be non-negative if using store"
     elif _by_mpi(backend or Backend.UNDEFINED):
-        rank, world_size, store = _meet_by_mpi(timeout or default_pg_timeout)
+        rank, world_size, store = meet_by_mpi(timeout or default_pg_timeout)
     else:
         rank, world_size, store = meet(
             init_method or "env://", rank, world_size, timeout or default_pg_timeout
@@ -200,13 +200,6 @@ def init_process_group(
         GroupMember.WORLD.bound_device_id = bound
 
 
-def _names_of(backend: str) -> list[Backend]:
-    """What carries the messages of some kind of device, as a backend says."""
-    if Backend(backend) == Backend.UNDEFINED:
-        return []
-    return list(BackendConfig(backend).device_backend_map.values())
-
-
 def _device(function: str, given: Any) -> Any:
     """A device that exists, None where none is given."""
     if given is None:
@@ -218,24 +211,6 @@ def _device(function: str, given: Any) -> Any:
     elif device.type == "cpu":
         return None
     raise RuntimeError(f"{function}: there is no device {given}")
-
-
-def _meet_by_mpi(timeout: timedelta) -> tuple[int, int, Store]:
-    """Rank and number of processes of MPI, and a store that its first process keeps."""
-    import socket
-
-    from ._mpi import module
-    from ._tcp_store import TCPStore
-
-    world = module().COMM_WORLD
-    rank, size = world.Get_rank(), world.Get_size()
-    if size == 1:
-        return 0, 1, HashStore()
-    first = TCPStore("127.0.0.1", 0, is_master=True, timeout=timeout) if rank == 0 else None
-    host, port = world.bcast((socket.gethostname(), first.port) if first else None)
-    if host == socket.gethostname():
-        host = "127.0.0.1"
-    return rank, size, first or TCPStore(host, port, timeout=timeout)
 
 
 def _wait_for_all(store: Store, rank: int, size: int, timeout: timedelta) -> None:

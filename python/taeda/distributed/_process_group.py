@@ -301,7 +301,8 @@ class ProcessGroup:
             # Those that wait as well say so within half a second.
             self._watch()
             time.sleep(0.5)
-            missing = self._missing(sequence) or [self._ranks[p] for p in error.peers]
+            missing = self._missing(sequence) if sequence else []  # messages concern two alone
+            missing = missing or [self._ranks[p] for p in error.peers]
             why = f"rank {_listed(missing)} did not come to {where} within {seconds:g} s"
         elif isinstance(error, Lost):
             why = str(error) if error.peer is None else (

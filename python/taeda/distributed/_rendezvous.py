@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
@@ -11,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 from ._stores import FileStore, HashStore, PrefixStore, Store
 from ._tcp_store import TCPStore
 
-__all__ = ["from_launcher", "meet", "register_rendezvous_handler"]
+__all__ = ["from_launcher", "meet", "meet_by_mpi", "register_rendezvous_handler"]
 
 _handlers: dict[str, Callable[..., Iterator[tuple[Store, int, int]]]] = {}
 
@@ -118,6 +119,21 @@ def _meet_by_environment(rank: int, size: int, timeout: timedelta) -> tuple[int,
     # What processes of an earlier attempt have left behind means nothing to this one.
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT")
     return rank, size, store if attempt is None else PrefixStore(f"attempt{attempt}", store)
+
+
+def meet_by_mpi(timeout: timedelta) -> tuple[int, int, Store]:
+    """Rank and number of processes of MPI, and a store that its first process keeps."""
+    from ._mpi import module
+
+    world = module().COMM_WORLD
+    rank, size = world.Get_rank(), world.Get_size()
+    if size == 1:
+        return 0, 1, HashStore()
+    first = TCPStore("127.0.0.1", 0, is_master=True, timeout=timeout) if rank == 0 else None
+    host, port = world.bcast((socket.gethostname(), first.port) if first else None)
+    if host == socket.gethostname():
+        host = "127.0.0.1"
+    return rank, size, first or TCPStore(host, port, timeout=timeout)
 
 
 def _tcp(host: str, port: int, rank: int, size: int, timeout: timedelta) -> Store:

@@ -57,6 +57,13 @@ class BackendConfig:
         return ",".join(f"{device}:{name}" for device, name in self.device_backend_map.items())
 
 
+def names_of(backend: str) -> list[Backend]:
+    """What carries the messages of some kind of device, as a backend says."""
+    if Backend(backend) == Backend.UNDEFINED:
+        return []
+    return list(BackendConfig(backend).device_backend_map.values())
+
+
 class _RedOpType(enum.Enum):
     """How the values of several processes are combined into one."""
 

@@ -190,6 +190,7 @@ class DTensor(Tensor):
         same = all(x._placed == first._placed for x in spread if Tensor.dim(x))
         partial = any(isinstance(p, Partial) for x in spread for p in x._placed)
         whole = all(isinstance(p, Replicate) for x in spread for p in x._placed)
+        same = same or name == "_scale_all_"  # each by itself, by one number
         if not alone and not whole and not (_is_local(name) and same and not partial):
             return _on_whole(func, name, args, kwargs)
         result = super().__torch_function__(func, types, args, kwargs)
