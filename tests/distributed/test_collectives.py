@@ -131,7 +131,7 @@ def test_sums_of_many_processes(tmp_path, shared):
 import os
 import torch, torch.distributed as dist
 from torch.distributed import _algorithms
-_algorithms.DIRECT = 2
+_algorithms.DIRECT, _algorithms.BLOCK = 2, 1 << 16
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
 for n in (1, 3, 5000, 100_001):

@@ -39,15 +39,15 @@ def view_bytes(tensor: Tensor) -> memoryview:
     return memoryview(flat.view(taeda.uint8).numpy())
 
 
-_COMBINE: dict[Any, Callable[[Tensor, Tensor], Any]] = {
-    ReduceOp.SUM: lambda a, b: a.add_(b),
-    ReduceOp.AVG: lambda a, b: a.add_(b),
-    ReduceOp.PRODUCT: lambda a, b: a.mul_(b),
-    ReduceOp.MIN: lambda a, b: taeda.minimum(a, b, out=a),
-    ReduceOp.MAX: lambda a, b: taeda.maximum(a, b, out=a),
-    ReduceOp.BAND: lambda a, b: a.bitwise_and_(b),
-    ReduceOp.BOR: lambda a, b: a.bitwise_or_(b),
-    ReduceOp.BXOR: lambda a, b: a.bitwise_xor_(b),
+_COMBINE: dict[Any, Callable[..., Any]] = {
+    ReduceOp.SUM: taeda.add,
+    ReduceOp.AVG: taeda.add,
+    ReduceOp.PRODUCT: taeda.mul,
+    ReduceOp.MIN: taeda.minimum,
+    ReduceOp.MAX: taeda.maximum,
+    ReduceOp.BAND: taeda.bitwise_and,
+    ReduceOp.BOR: taeda.bitwise_or,
+    ReduceOp.BXOR: taeda.bitwise_xor,
 }
 
 
@@ -193,7 +193,7 @@ class Channel:
             if place + step < self.size:
                 got = taeda.empty_like(x)
                 self.exchange([], [((self.rank + step) % self.size, got)])
-                _COMBINE[op](x, got)
+                _COMBINE[op](x, got, out=x)
             step *= 2
 
     # ---- all to all ----
@@ -221,12 +221,26 @@ class Channel:
             memory.all_reduce(self, x, op)
             self._divide(x, op)
             return
-        for first in range(0, x.numel(), BLOCK // x.element_size()):
-            block = x.narrow(0, first, min(BLOCK // x.element_size(), x.numel() - first))
+        self._all_reduce_blocks(x, op)
+
+    def _all_reduce_blocks(self, x: Tensor, op: Any) -> None:
+        """Combine slices in all processes; those of a block are gathered while the next comes."""
+        count = BLOCK // x.element_size()
+        sends: list[Send] = []
+        receives: list[Send] = []
+        for block in x.split(count):
             parts = [block.narrow(0, *part) for part in slices_of(block.numel(), self.size)]
-            self._combine_slices(parts, op)
-            self._divide(parts[self.rank], op)
-            self.all_gather_slices(parts)
+            mine = parts[self.rank]
+            if not self.direct:
+                self._combine_by_ring(parts, op)
+                self._divide(mine, op)
+                self.all_gather_slices(parts)
+                continue
+            self._combine_slices(parts, op, sends, receives)
+            self._divide(mine, op)
+            sends = [(peer, mine) for peer in self.others()]
+            receives = [(peer, parts[peer]) for peer in self.others()]
+        self.exchange(sends, receives)
 
     def reduce_scatter(self, out: Tensor, parts: Sequence[Tensor], op: Any) -> None:
         """Combine what all have for each process there; the parts are left as they are."""
@@ -251,19 +265,35 @@ class Channel:
             _copy(out, result)
         self._divide(out, op)
 
-    def _combine_slices(self, parts: Sequence[Tensor], op: Any) -> None:
-        """Combine in place, so that each process has the result of its part."""
+    def _combine_slices(
+        self,
+        parts: Sequence[Tensor],
+        op: Any,
+        sends: Sequence[Send] = (),
+        receives: Sequence[Send] = (),
+    ) -> None:
+        """Combine in place, so that each process has the result of its part.
+
+        Args:
+            parts: what each process is to combine, and get.
+            op: how.
+            sends: what to exchange meanwhile, where all exchange with all.
+            receives: likewise.
+        """
         mine = parts[self.rank]
         if not self.direct:
             self._combine_by_ring(parts, op)
             return
-        got = [taeda.empty_like(mine) for _ in range(self.size)]
-        got[self.rank] = mine.clone()
+        got = [mine if r == self.rank else taeda.empty_like(mine) for r in range(self.size)]
         self.exchange(
-            [(peer, parts[peer]) for peer in self.others()],
-            [(peer, got[peer]) for peer in self.others()],
+            [*sends, *((peer, parts[peer]) for peer in self.others())],
+            [*receives, *((peer, got[peer]) for peer in self.others())],
         )
-        self.fold(mine, got, op)
+        # What has come may be overwritten; this process's part may be so by the last sum alone.
+        total = got[0]
+        for value in got[1:-1]:
+            _COMBINE[op](total, value, out=total)
+        _COMBINE[op](total, got[-1], out=mine)
 
     def _combine_by_ring(self, parts: Sequence[Tensor], op: Any) -> None:
         after, before = (self.rank + 1) % self.size, (self.rank - 1) % self.size
@@ -272,7 +302,7 @@ class Channel:
             kept = parts[(self.rank - step - 2) % self.size]
             got = taeda.empty_like(kept)
             self.exchange([(after, sent)], [(before, got)])
-            _COMBINE[op](kept, got)
+            _COMBINE[op](kept, got, out=kept)
 
     def all_gather_slices(self, parts: Sequence[Tensor]) -> None:
         """Give all processes each other's part, in place."""
@@ -322,12 +352,11 @@ class Channel:
     # ---- combining ----
 
     def fold(self, out: Tensor, values: Sequence[Tensor], op: Any) -> None:
-        """Combine in the order of ranks; `out` is none of the values but perhaps the last."""
+        """Combine in the order of ranks; `out` is none of the values."""
         combine = _COMBINE[op]
-        if out is not values[0]:
-            out.copy_(values[0])
-        for value in values[1:]:
-            combine(out, value)
+        combine(values[0], values[1], out=out)
+        for value in values[2:]:
+            combine(out, value, out=out)
 
     def _divide(self, x: Tensor, op: Any) -> None:
         if op == ReduceOp.AVG and self.size > 1:
