@@ -157,6 +157,40 @@ print("good")
     assert run(program, 5, tmp_path, TAEDA_SHARED_MEMORY=shared) == ["good\n"] * 5
 
 
+def test_several_as_one_operation(tmp_path):
+    program = """
+import torch, torch.distributed as dist
+from torch.distributed import flight_recorder
+from torch.distributed.distributed_c10d import _coalescing_manager
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+a, b, parts = torch.full((3,), rank + 1.0), torch.arange(6.0).view(2, 3).t(), torch.zeros(2)
+with _coalescing_manager(async_ops=True) as manager:
+    assert dist.all_reduce(a) is None
+    dist.all_reduce(b)
+    dist.all_gather_into_tensor(parts, torch.tensor([float(rank)]))
+    try:
+        with _coalescing_manager(): pass
+    except ValueError as error:
+        print(error)
+manager.wait()
+assert a.tolist() == [3, 3, 3] and b.flatten().tolist() == [0, 6, 2, 8, 4, 10] and parts.tolist() == [0, 1]
+print(flight_recorder.records()[-1]["name"])
+with _coalescing_manager():
+    dist.broadcast(a, 0)
+try:
+    with _coalescing_manager():
+        dist.all_reduce(a)
+        raise KeyError("the block is left")
+except KeyError:
+    dist.all_reduce(a)
+print(a.tolist())
+"""
+    said = "_coalescing_manager: there is one already for the group"
+    expected = [said, "all_gather_into_tensor_all_reduce_coalesced", "[6.0, 6.0, 6.0]"]
+    assert [text.splitlines() for text in run(program, 2, tmp_path)] == [expected] * 2
+
+
 FAILING = """
 import datetime, os, sys, time
 import torch, torch.distributed as dist
