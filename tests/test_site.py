@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -126,6 +127,21 @@ def test_wrong_links_are_found(tmp_path):
 
 
 # ---- pages --------------------------------------------------------------------------------------
+
+
+def test_the_overview_names_every_page():
+    overview = (ROOT / "docs" / "README.md").read_text()
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md", "index.md"}
+    assert {page for page in pages if f"]({page})" not in overview} == set()
+
+
+def test_the_installation_page_names_every_extra():
+    project = (ROOT / "pyproject.toml").read_text()
+    table = re.search(r"^\[project\.optional-dependencies\]\n(.*?)^\[", project, re.M | re.S)
+    assert table
+    extras = set(re.findall(r"^(\w+) = \[", table[1], re.M)) - {"dev"}  # CONTRIBUTING has it
+    named = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/start/install.md").read_text(), re.M)
+    assert extras == set(named)
 
 
 def test_every_name_has_its_place():
