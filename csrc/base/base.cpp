@@ -172,9 +172,10 @@ void require_registered(Device d) {
   }
   std::string kind(device_type_name(d.type));
   for (char& c : kind) c = 'a' <= c && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  const std::string message = "device '" + to_string(d) +
-                              "' was asked for, but this build of taeda has no " + kind +
-                              " support; use device='cpu'";
+  const std::string message =
+      "device '" + to_string(d) + "' was asked for, but this build of taeda has no " + kind +
+      " support" + (d.type == DeviceType::CUDA ? " without the package taeda-cuda" : "") +
+      "; use device='cpu'";
   if (d.type == DeviceType::MPS || d.type == DeviceType::HPU || d.type == DeviceType::XLA)
     fail(message);
   fail<Unavailable>(message);
