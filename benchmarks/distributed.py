@@ -81,8 +81,8 @@ def available() -> list[str]:
 
 
 def table(head: list[str], rows: list[list[str]]) -> list[str]:
-    """Lines of a table."""
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    """Lines of a table whose columns but the first are figures."""
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "--:|" * (len(head) - 1)]
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
 
