@@ -39,6 +39,7 @@ def test_text_is_escaped_and_code_is_not():
     )
     assert converted("a `b`s and (`c`)") == r"a ``b``\ s and (``c``)"
     assert converted("See `relu`.", "relu") == "See :py:obj:`relu <taeda.relu>`."
+    assert converted("See `docs/cuda.md`.") == "See `docs/cuda.md <../../cuda.html>`__."
 
 
 def test_sections_become_lists():

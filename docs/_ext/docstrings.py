@@ -28,6 +28,7 @@ TEXTS["Examples"] = "Examples"
 _HEADING = re.compile(rf"({'|'.join([*ITEMS, *TEXTS])}):\s*(.*)$")
 _CODE = re.compile(r"(?::\w+:)?``(.+?)``|(?::\w+:)?`([^`]+)`", re.DOTALL)
 _ITEM = re.compile(r"(\*{0,2}[\w.]+(?:\[[^\]]*\])?(?:, \*{0,2}[\w.]+)*(?: \([^)]*\))?):\s+(.*)$")
+_PAGE = re.compile(r"docs/([\w/-]+)\.md")
 _BULLET = re.compile(r"(?:[-*•]|\d+\.)\s+")
 
 Link = Callable[[str], "str | None"]
@@ -62,6 +63,8 @@ def _code(code: str, link: Link) -> str:
     target = link(code)
     if target is not None:
         return f":py:obj:`{escaped(code)} <{target}>`"
+    if page := _PAGE.fullmatch(code):  # seen from the folder of the reference
+        return f"`{code} <../../{page[1]}.html>`__"
     if code.startswith("`") or code.endswith(("`", "\\")):
         return escaped(code)
     return f"``{code}``"

@@ -1,7 +1,7 @@
 """Functions of tensors that take their arguments more freely than the operations below them.
 
 And networks, optimizers and schedules without hidden state: ``factory``, ``Parameters``,
-``optimizer``, ``scheduler``; docs/functional.md introduces them.
+``optimizer``, ``scheduler``; `docs/functional.md` introduces them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Networks as scikit-learn estimators: ``Classifier``, ``Regressor`` and ``Transformer``.
 
 They go where scikit-learn's own go: into a Pipeline, a GridSearchCV, ``clone``, a pickle. They need
-scikit-learn 1.6 or newer: ``pip install taeda[sklearn]``. docs/sklearn.md introduces them.
+scikit-learn 1.6 or newer: ``pip install taeda[sklearn]``. `docs/sklearn.md` introduces them.
 """
 
 from __future__ import annotations
