@@ -90,6 +90,21 @@ def test_links_lead_to_pages_or_sources(tmp_path):
     )
 
 
+def test_links_to_sources_outlive_a_build(tmp_path):
+    """A page that the next build does not read again keeps the sources that it links to."""
+    application = pytest.importorskip("sphinx.application")
+    (tmp_path / "index.rst").write_text("A\n=\n\n`it <source:README.md#L3>`__\n")
+    other = tmp_path / "b.rst"
+    for text in (":orphan:\n\nB\n=\n", ":orphan:\n\nC\n=\n"):
+        other.write_text(text)
+        out = tmp_path / "out"
+        settings = {"extensions": ["repo_links"]}
+        app = application.Sphinx(tmp_path, None, out, out, "html", settings, status=None)
+        app.build()
+        assert app.env.taeda_sources == {"index": {"README.md"}, "b": set()}
+        assert 'href="source/README.md.html#L3"' in (out / "index.html").read_text()
+
+
 def test_tables_of_contents_take_the_pages_that_they_do_not_name():
     pytest.importorskip("sphinx")
     import repo_links

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -110,18 +111,27 @@ def on_source_read(app: Any, docname: str, content: list[str]) -> None:
         content[0] += f"\n\n```{{toctree}}\n:hidden:\n:glob:\n\n{children}\n```\n"
 
 
-def on_doctree_resolved(app: Any, doctree: nodes.document, docname: str) -> None:
-    """Make ``source:`` links relative, and remember which files they ask for."""
-    wanted = app.env.taeda_sources.setdefault(docname, set())
-    here = app.builder.get_target_uri(docname)
+def source_links(doctree: nodes.document) -> Iterator[tuple[nodes.reference, str, str]]:
+    """The ``source:`` links of a page: the node, the path, and the line or nothing."""
     for node in doctree.findall(nodes.reference):
         uri = node.get("refuri", "")
         if uri.startswith("source:"):
             path, _, line = uri.removeprefix("source:").partition("#")
-            wanted.add(path)
-            target = f"source/{path}{'/index' if (ROOT / path).is_dir() else ''}.html"
-            node["refuri"] = relative_uri(here, target) + (f"#{line}" if line else "")
-            node["internal"] = True
+            yield node, path, line
+
+
+def on_doctree_read(app: Any, doctree: nodes.document) -> None:
+    """Remember which files a page links to, for as long as it is not read again."""
+    app.env.taeda_sources[app.env.docname] = {path for _, path, _ in source_links(doctree)}
+
+
+def on_doctree_resolved(app: Any, doctree: nodes.document, docname: str) -> None:
+    """Make ``source:`` links relative."""
+    here = app.builder.get_target_uri(docname)
+    for node, path, line in source_links(doctree):
+        target = f"source/{path}{'/index' if (ROOT / path).is_dir() else ''}.html"
+        node["refuri"] = relative_uri(here, target) + (f"#{line}" if line else "")
+        node["internal"] = True
 
 
 def on_builder_inited(app: Any) -> None:
@@ -139,5 +149,6 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("builder-inited", on_builder_inited)
     app.connect("env-purge-doc", on_purge)
     app.connect("source-read", on_source_read)
+    app.connect("doctree-read", on_doctree_read)
     app.connect("doctree-resolved", on_doctree_resolved)
-    return {"version": "1", "env_version": 1, "parallel_read_safe": True}
+    return {"version": "1", "env_version": 2, "parallel_read_safe": True}

@@ -28,6 +28,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     add("--jobs", type=int, default=os.cpu_count(), help="compilers at once")
     add("--twice", action="store_true", help="build in two folders and compare the bytes")
     add("--check", action="store_true", help="check the wheels in OUT instead of building")
+    add("--seconds", type=float, default=20, help="--check: what an installation may take (20)")
     add("--system", type=Path, help="--check: the system of tools/aarch64.sh, to run ARM's wheels")
     add(
         "--tests",
@@ -44,7 +45,7 @@ def main(arguments: list[str]) -> int:
     asked.out.mkdir(parents=True, exist_ok=True)
     found = pythons.find(asked.python)
     if asked.check:
-        return check.check(asked.out, asked.work, found, asked.tests, asked.system)
+        return check.check(asked.out, asked.work, found, asked.tests, asked.system, asked.seconds)
     where = asked.arch or [os.uname().machine]
     made = build.release(asked.work / "first", asked.out, found, where, asked.jobs)
     for path in made:
