@@ -49,10 +49,13 @@ callbacks += [Checkpoint(folder / "run.pt")]
 trainer = taeda.Trainer(model, nn.CrossEntropyLoss(), optimizer, callbacks=callbacks)
 generator = taeda.Generator().manual_seed(5)
 loader = taeda.utils.data.DataLoader(Noisy(), 5, shuffle=True, generator=generator, num_workers=workers)
-trainer.resume(folder / "run.pt")
-trainer.fit(loader, epochs=6, validation=[(taeda.ones(3, 4), taeda.zeros(3, dtype=taeda.long))])
-history = taeda.tensor([[log["loss"], log["validation loss"]] for log in trainer.history])
-taeda.save({**model.state_dict(), **average.model.state_dict(), "history": history}, folder / "end.pt")
+if __name__ == "__main__":  # from Python 3.14 on, workers import this file
+    trainer.resume(folder / "run.pt")
+    validation = [(taeda.ones(3, 4), taeda.zeros(3, dtype=taeda.long))]
+    trainer.fit(loader, epochs=6, validation=validation)
+    history = taeda.tensor([[log["loss"], log["validation loss"]] for log in trainer.history])
+    end = {**model.state_dict(), **average.model.state_dict(), "history": history}
+    taeda.save(end, folder / "end.pt")
 '''
 
 
