@@ -74,5 +74,5 @@ def test_diagonals_are_checked():
         sparse.spdiags(taeda.ones(2, 3), taeda.tensor([1, 1]), (3, 3))
     with pytest.raises(RuntimeError, match="one offset for each"):
         sparse.spdiags(one, taeda.tensor([1, 2]), (3, 3))
-    with pytest.raises(ValueError, match="layout"):
+    with pytest.raises(RuntimeError, match="layout"):
         sparse.spdiags(one, taeda.tensor(1), (3, 3), layout=taeda.strided)

@@ -338,7 +338,6 @@ void init_dtype_device(PyObject* module) {
                       "How a tensor stores its elements: taeda.strided, or a sparse layout.",
                       named_methods, nullptr);
   strided = make_named(module, LayoutType, 0, "strided");
-  // The last three exist for comparisons only: no tensor has them.
   const char* layouts[] = {"sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"};
   for (int i = 0; i < 5; ++i) make_named(module, LayoutType, i + 1, layouts[i]);
   DeviceType_ =

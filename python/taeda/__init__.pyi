@@ -134,6 +134,7 @@ from taeda._functional.batch_norm_parts import batch_norm_update_stats as batch_
 from taeda._functional.lobpcg import lobpcg as lobpcg
 from taeda._functional.lowrank import pca_lowrank as pca_lowrank
 from taeda._functional.lowrank import svd_lowrank as svd_lowrank
+from taeda._functional.more_functions import ccol_indices_copy as ccol_indices_copy
 from taeda._functional.more_functions import col_indices_copy as col_indices_copy
 from taeda._functional.more_functions import cond as cond
 from taeda._functional.more_functions import conv_tbc as conv_tbc
@@ -145,6 +146,7 @@ from taeda._functional.more_functions import fake_quantize_per_tensor_affine as 
 from taeda._functional.more_functions import hspmm as hspmm
 from taeda._functional.more_functions import indices_copy as indices_copy
 from taeda._functional.more_functions import native_channel_shuffle as native_channel_shuffle
+from taeda._functional.more_functions import row_indices_copy as row_indices_copy
 from taeda._functional.more_functions import smm as smm
 from taeda._functional.more_functions import sspaddmm as sspaddmm
 from taeda._functional.more_functions import sym_float as sym_float
@@ -761,7 +763,11 @@ from taeda.serialization import load as load
 from taeda.serialization import save as save
 from taeda.serialization._records import PyTorchFileReader as PyTorchFileReader
 from taeda.sparse._make import sparse_coo_tensor as sparse_coo_tensor
-from taeda.sparse._make import sparse_csr_tensor as sparse_csr_tensor
+from taeda.sparse._make_compressed import sparse_bsc_tensor as sparse_bsc_tensor
+from taeda.sparse._make_compressed import sparse_bsr_tensor as sparse_bsr_tensor
+from taeda.sparse._make_compressed import sparse_compressed_tensor as sparse_compressed_tensor
+from taeda.sparse._make_compressed import sparse_csc_tensor as sparse_csc_tensor
+from taeda.sparse._make_compressed import sparse_csr_tensor as sparse_csr_tensor
 from taeda.storage import BFloat16Storage as BFloat16Storage
 from taeda.storage import BoolStorage as BoolStorage
 from taeda.storage import ByteStorage as ByteStorage

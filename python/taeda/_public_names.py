@@ -24,10 +24,11 @@ _NN_FUNCTIONS = (
 )  # fmt: skip
 
 _MORE_FUNCTIONS = (
-    "col_indices_copy", "cond", "conv_tbc", "crow_indices_copy", "dequantize",
-    "indices_copy", "values_copy", "embedding_bag", "fake_quantize_per_channel_affine",
-    "fake_quantize_per_tensor_affine", "hspmm", "native_channel_shuffle", "smm", "sspaddmm",
-    "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sum",
+    "ccol_indices_copy", "col_indices_copy", "cond", "conv_tbc", "crow_indices_copy", "dequantize",
+    "embedding_bag", "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine",
+    "indices_copy", "row_indices_copy", "values_copy", "hspmm", "native_channel_shuffle",
+    "smm", "sspaddmm", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
+    "sym_sum",
 )  # fmt: skip
 
 _BATCH_NORM_PARTS = (
@@ -95,7 +96,11 @@ FROM_SUBMODULES = {
     "get_autocast_dtype": "taeda.amp.autocast_mode",
     "is_autocast_enabled": "taeda.amp.autocast_mode",
     "sparse_coo_tensor": "taeda.sparse._make",
-    "sparse_csr_tensor": "taeda.sparse._make",
+    "sparse_compressed_tensor": "taeda.sparse._make_compressed",
+    "sparse_csr_tensor": "taeda.sparse._make_compressed",
+    "sparse_csc_tensor": "taeda.sparse._make_compressed",
+    "sparse_bsr_tensor": "taeda.sparse._make_compressed",
+    "sparse_bsc_tensor": "taeda.sparse._make_compressed",
     "vmap": "taeda.func._vmap",
     **dict.fromkeys(("explain", "record", "strict", "summary", "wiring"), "taeda.insight"),
 }

@@ -76,8 +76,8 @@ def test_attributes():
             taeda.tensor([0, 1], dtype=taeda.int32),
             [1.0, 2.0],
         )
-        .t()
-        .col_indices()
+        .to_sparse_csc()
+        .row_indices()
         .dtype
         == taeda.int32
     )
@@ -179,7 +179,7 @@ def test_indices_changed_after_the_check_do_no_harm():
         x @ taeda.ones(2, 3)
     x.col_indices()[0] = -1
     with pytest.raises(IndexError, match="out of bounds"):
-        x.t()
+        x.t() @ taeda.ones(2, 1)
     x.crow_indices()[1] = -5
     for call in (lambda: x @ taeda.ones(2, 3), lambda: x.to_dense()):
         with pytest.raises(IndexError, match="out of"):
@@ -207,7 +207,8 @@ def test_printing():
         repr(x.to_sparse_csr())
         == """tensor(crow_indices=tensor([0, 1, 2]),
        col_indices=tensor([2, 0]),
-       values=tensor([3., 4.]), size=(2, 3), nnz=2, dtype=taeda.float64, layout=taeda.sparse_csr)"""
+       values=tensor([3., 4.]), size=(2, 3), nnz=2, dtype=taeda.float64,
+       layout=taeda.sparse_csr)"""
     )
     assert "values=tensor([], size=(0,))" in repr(taeda.sparse_coo_tensor((2,)))
 
@@ -385,11 +386,12 @@ def test_arithmetic(shape, layout):
         (x.sum(), a.sum()), (x.norm(), a.norm()),
     ]  # fmt: skip
     for i, (actual, expected) in enumerate(pairs):
-        assert not isinstance(actual, sparse.SparseTensor) or actual.layout is layout, i
+        transposed = layout is CSR and 18 <= i < 22
+        expects = taeda.sparse_csc if transposed else layout
+        assert not isinstance(actual, sparse.SparseTensor) or actual.layout is expects, i
         agree(actual, expected)
-    if layout is COO:
-        agree(x.clone().zero_(), taeda.zeros_like(a))
-        agree(taeda.zeros_like(x), taeda.zeros_like(a))
+    agree(x.clone().zero_(), taeda.zeros_like(a))
+    agree(taeda.zeros_like(x), taeda.zeros_like(a))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -12,6 +12,7 @@ from taeda import _C
 from taeda._C import Tensor
 
 __all__ = [
+    "ccol_indices_copy",
     "col_indices_copy",
     "cond",
     "conv_tbc",
@@ -23,6 +24,7 @@ __all__ = [
     "hspmm",
     "indices_copy",
     "native_channel_shuffle",
+    "row_indices_copy",
     "smm",
     "sspaddmm",
     "sym_float",
@@ -372,10 +374,20 @@ def indices_copy(input: Any) -> Tensor:
 
 
 def crow_indices_copy(input: Any) -> Tensor:
-    """A copy of where the rows of a ``sparse_csr`` matrix begin."""
+    """A copy of where the rows of a ``sparse_csr`` or ``sparse_bsr`` matrix begin."""
     return input.crow_indices().clone()
 
 
 def col_indices_copy(input: Any) -> Tensor:
-    """A copy of the columns of the elements of a ``sparse_csr`` matrix."""
+    """A copy of the columns of the elements of a ``sparse_csr`` or ``sparse_bsr`` matrix."""
     return input.col_indices().clone()
+
+
+def ccol_indices_copy(input: Any) -> Tensor:
+    """A copy of where the columns of a ``sparse_csc`` or ``sparse_bsc`` matrix begin."""
+    return input.ccol_indices().clone()
+
+
+def row_indices_copy(input: Any) -> Tensor:
+    """A copy of the rows of the elements of a ``sparse_csc`` or ``sparse_bsc`` matrix."""
+    return input.row_indices().clone()

@@ -283,7 +283,11 @@ def tensor_repr(tensor: Tensor) -> str:
     if tangent is not None:
         suffixes.append(f"tangent={tangent}")
 
-    text = prefix + body
+    return with_suffixes(prefix + body, suffixes, indent) + ")"
+
+
+def with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+    """Append what follows the values, on new lines where a line would be too long."""
     column = len(text) - (text.rfind("\n") + 1) + 2
     for suffix in suffixes:
         if column + len(suffix) + 2 > _options["linewidth"]:
@@ -292,4 +296,4 @@ def tensor_repr(tensor: Tensor) -> str:
         else:
             text += ", " + suffix
             column += len(suffix) + 2
-    return text + ")"
+    return text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from taeda import _C
+
 
 def _only_sparse(name: str, layout: str) -> Any:
     def refuse(self: Any) -> Any:
@@ -13,17 +15,28 @@ def _only_sparse(name: str, layout: str) -> Any:
     return refuse
 
 
-def _to_sparse(self: Any, sparse_dim: Any = None, *, layout: Any = None, **other: Any) -> Any:
+def _to_sparse(
+    self: Any,
+    sparse_dim: Any = None,
+    *,
+    layout: Any = None,
+    blocksize: Any = None,
+    dense_dim: int | None = None,
+) -> Any:
     """Return the elements that are not zero as a sparse tensor.
 
     Args:
         sparse_dim: how many dimensions to give by indices, the rest stay dense; by default all.
-        layout: ``taeda.sparse_coo`` (the default) or ``taeda.sparse_csr``.
-        other: ``dense_dim`` and ``blocksize`` must not be given.
+            Not with the others.
+        layout: ``taeda.sparse_coo`` (the default), ``sparse_csr``, ``sparse_csc``, ``sparse_bsr``
+            or ``sparse_bsc``. Compressed layouts take the last two dimensions that are not dense,
+            those in front are a batch of matrices with as many elements each.
+        blocksize: rows and columns of a block, for ``sparse_bsr`` and ``sparse_bsc``.
+        dense_dim: how many dimensions stay dense, by default none.
     """
     from taeda.sparse._make import to_sparse
 
-    return to_sparse(self, sparse_dim, layout=layout, **other)
+    return to_sparse(self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
 
 
 def _to_sparse_coo(self: Any) -> Any:
@@ -32,14 +45,41 @@ def _to_sparse_coo(self: Any) -> Any:
 
 
 def _to_sparse_csr(self: Any, dense_dim: int | None = None) -> Any:
-    """Return the elements of a matrix that are not zero in layout ``taeda.sparse_csr``.
+    """Return the elements that are not zero in layout ``taeda.sparse_csr``.
 
     Args:
-        dense_dim: must be ``None`` or 0.
+        dense_dim: how many dimensions stay dense, by default none.
     """
-    from taeda.sparse._make import to_sparse_csr
+    return self.to_sparse(layout=_C.sparse_csr, dense_dim=dense_dim)
 
-    return to_sparse_csr(self, dense_dim)
+
+def _to_sparse_csc(self: Any, dense_dim: int | None = None) -> Any:
+    """Return the elements that are not zero in layout ``taeda.sparse_csc``.
+
+    Args:
+        dense_dim: how many dimensions stay dense, by default none.
+    """
+    return self.to_sparse(layout=_C.sparse_csc, dense_dim=dense_dim)
+
+
+def _to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
+    """Return the blocks that are not zero in layout ``taeda.sparse_bsr``.
+
+    Args:
+        blocksize: rows and columns of a block, which divide the matrix's.
+        dense_dim: how many dimensions stay dense, by default none.
+    """
+    return self.to_sparse(layout=_C.sparse_bsr, blocksize=blocksize, dense_dim=dense_dim)
+
+
+def _to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
+    """Return the blocks that are not zero in layout ``taeda.sparse_bsc``.
+
+    Args:
+        blocksize: rows and columns of a block, which divide the matrix's.
+        dense_dim: how many dimensions stay dense, by default none.
+    """
+    return self.to_sparse(layout=_C.sparse_bsc, blocksize=blocksize, dense_dim=dense_dim)
 
 
 def _to_dense(self: Any, dtype: Any = None, *, masked_grad: Any = None) -> Any:
@@ -68,6 +108,9 @@ SPARSE_METHODS = {
     "to_sparse": _to_sparse,
     "to_sparse_coo": _to_sparse_coo,
     "to_sparse_csr": _to_sparse_csr,
+    "to_sparse_csc": _to_sparse_csc,
+    "to_sparse_bsr": _to_sparse_bsr,
+    "to_sparse_bsc": _to_sparse_bsc,
     "to_dense": _to_dense,
     "sparse_mask": _sparse_mask,
     "sparse_dim": _sparse_dim,
@@ -75,6 +118,8 @@ SPARSE_METHODS = {
     "values": _only_sparse("values", "sparse tensor"),
     "crow_indices": _only_sparse("crow_indices", "sparse row compressed tensor"),
     "col_indices": _only_sparse("col_indices", "sparse row compressed tensor"),
+    "ccol_indices": _only_sparse("ccol_indices", "sparse column compressed tensor"),
+    "row_indices": _only_sparse("row_indices", "sparse column compressed tensor"),
     **{
         name: _only_sparse(name, "sparse coordinate tensor")
         for name in ["coalesce", "is_coalesced", "indices", "_nnz", "_indices", "_values"]

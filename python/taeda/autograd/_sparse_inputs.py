@@ -41,22 +41,16 @@ def by_elements(
     return of_elements, tuple(given)
 
 
-def _elements(x: Tensor, masked: bool) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+def _elements(x: Any, masked: bool) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
     """The elements of a sparse tensor, and what makes one like it from others."""
+    from taeda.sparse._compressed import block_of, from_dense
+    from taeda.sparse._tensor import like, values_at
+
     if not masked:
-        dense = x.to_dense()
-        if x.layout is taeda.sparse_csr:
-            pattern = ops.ones(x.shape).to_sparse_csr()
-            x = taeda.sparse_csr_tensor(
-                pattern.crow_indices(), pattern.col_indices(), dense.reshape(-1), x.shape
-            )
+        ones = ops.ones(x.shape)
+        if x.is_sparse:
+            pattern = ones.to_sparse(x.sparse_dim())
         else:
-            sizes = list(x.shape[: x.sparse_dim()])
-            indices = ops.ones(sizes).nonzero().t()
-            values = dense.reshape(-1, *x.shape[x.sparse_dim() :])
-            x = taeda.sparse_coo_tensor(indices, values, x.shape)
-    if x.layout is taeda.sparse_csr:
-        crow, col = x.crow_indices(), x.col_indices()
-        return x.values().clone(), lambda v: taeda.sparse_csr_tensor(crow, col, v, x.shape)
-    indices = x._indices()
-    return x._values().clone(), lambda v: taeda.sparse_coo_tensor(indices, v, x.shape)
+            pattern = from_dense(ones, x.layout, block_of(x), x.dense_dim())
+        x = like(pattern, values_at(x.to_dense(), pattern))
+    return x._values_.clone(), lambda values: like(x, values)

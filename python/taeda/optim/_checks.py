@@ -63,7 +63,7 @@ def check_gradients(who: str, named: Named) -> None:
         grad = param.grad
         if grad is None:
             continue
-        if grad.is_sparse or grad.is_sparse_csr:
+        if grad.layout is not taeda.strided:
             raise RuntimeError(
                 f"{who} does not support sparse gradients, which parameter {name} has; SGD, "
                 "Adagrad and SparseAdam do"

@@ -60,7 +60,7 @@ class SparseAdam(PerTensorOptimizer):
             [i, j]
             for i, group in enumerate(self.param_groups)
             for j, param in enumerate(group["params"])
-            if param.is_sparse or param.is_sparse_csr
+            if param.layout is not taeda.strided
         ]
         if sparse:
             raise ValueError(

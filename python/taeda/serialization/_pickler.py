@@ -181,7 +181,7 @@ def _sparse_parts(tensor: Any) -> tuple[Any, ...]:
     tensor, size = tensor.detach(), taeda.Size(tensor.shape)
     if tensor.is_sparse:
         return tensor._indices(), tensor._values(), size, tensor.is_coalesced()
-    return tensor.crow_indices(), tensor.col_indices(), tensor.values(), size
+    return tensor._starts, tensor._places, tensor.values(), size
 
 
 def storage_bytes(source: Any) -> memoryview:

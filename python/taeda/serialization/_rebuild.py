@@ -227,11 +227,9 @@ def set_attributes(target: Any, state: Any) -> Any:
 
 def get_layout(name: Any) -> Any:
     """A layout by the name that PyTorch writes."""
-    layouts = {
-        "torch.strided": taeda.strided,
-        "torch.sparse_coo": taeda.sparse_coo,
-        "torch.sparse_csr": taeda.sparse_csr,
-    }
+    layouts = {"torch.strided": taeda.strided, "torch.sparse_coo": taeda.sparse_coo}
+    for compressed in ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"):
+        layouts[f"torch.{compressed}"] = getattr(taeda, compressed)
     _require(isinstance(name, str) and name in layouts, f"there is no layout {brief(name)} here")
     return layouts[name]
 
@@ -240,7 +238,8 @@ def rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
     """A sparse tensor of its parts, which are checked."""
     _require(isinstance(data, tuple) and len(data) in (3, 4), "a sparse tensor is badly made")
     coo = layout is taeda.sparse_coo
-    _require(coo or layout is taeda.sparse_csr, "a sparse tensor has no sparse layout")
+    sparse = isinstance(layout, taeda.layout) and layout is not taeda.strided
+    _require(sparse, "a sparse tensor has no sparse layout")
     parts, rest = data[: 2 if coo else 3], data[2 if coo else 3 :]
     _require(all(type(x) is taeda.Tensor for x in parts), "a sparse tensor's part is no tensor")
     _require(len(rest) > 0 and _is_ints(rest[0]), "a sparse tensor has no size")
@@ -248,35 +247,35 @@ def rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
     current().take(2000, "its tensors")
     waiting = current().unfilled
     if waiting is None:
-        return _sparse(parts, rest)
-    made = _unchecked_sparse(parts, rest)
-    waiting.append(lambda: _sparse(parts, rest))
+        return _sparse(layout, parts, rest)
+    made = _unchecked_sparse(layout, parts, rest)
+    waiting.append(lambda: _sparse(layout, parts, rest))
     return made
 
 
-def _sparse(parts: Any, rest: Any) -> Any:
+def _sparse(layout: Any, parts: Any, rest: Any) -> Any:
     try:
         if len(parts) == 2:
             indices, values = parts
             coalesced = len(rest) == 2 and rest[1]
             return taeda.sparse_coo_tensor(indices, values, size=rest[0], is_coalesced=coalesced)
-        rows, columns, values = parts
-        return taeda.sparse_csr_tensor(rows, columns, values, size=rest[0])
+        starts, places, values = parts
+        return taeda.sparse_compressed_tensor(starts, places, values, rest[0], layout=layout)
     except (RuntimeError, IndexError, ValueError, TypeError) as error:
         raise UnpicklingError(
             f"load: the file is not a valid checkpoint: a sparse tensor is badly made: {error}"
         ) from error
 
 
-def _unchecked_sparse(parts: Any, rest: Any) -> Any:
+def _unchecked_sparse(layout: Any, parts: Any, rest: Any) -> Any:
     """Of parts whose values are read later, and checked then."""
     from taeda.sparse import _tensor
 
     if len(parts) == 2:
         indices, values = parts
         return _tensor.coo(indices, values, tuple(rest[0]), len(rest) == 2 and rest[1])
-    rows, columns, values = parts
-    return _tensor.csr(rows, columns, values, tuple(rest[0]))
+    starts, places, values = parts
+    return _tensor.compressed(layout, starts, places, values, tuple(rest[0]))
 
 
 _REBUILDERS = (

@@ -3,7 +3,8 @@
 A tensor of layout ``taeda.sparse_coo`` keeps the indices of its elements, of shape (sparse_dim,
 nnz), and their values, of shape (nnz, ...); the sizes behind nnz are dense dimensions. An element
 may come several times, which means the sum, until ``coalesce()`` adds up and sorts. A matrix of
-layout ``taeda.sparse_csr`` keeps where each row begins, and the elements' columns and values.
+layout ``taeda.sparse_csr`` keeps where each row begins, and the elements' columns and values;
+``sparse_csc`` exchanges rows and columns, ``sparse_bsr`` and ``sparse_bsc`` keep dense blocks.
 
 What there is for them: products with dense and sparse matrices, sums, scaling, functions that
 leave zero as it is, ``sum``, ``softmax``, transposition, ``index_select``, ``cat``, conversions,

@@ -7,7 +7,7 @@ from typing import Any
 import taeda
 from taeda import _C
 from taeda.sparse._functions import _add, _div, _mul, _neg, _same_shape
-from taeda.sparse._tensor import SparseTensor, answers, coo, like
+from taeda.sparse._tensor import SparseTensor, answers, compressed, coo, like
 
 _ops = _C.ops
 
@@ -15,10 +15,11 @@ _ops = _C.ops
 @answers("clone")
 def _clone(input: SparseTensor, *, memory_format: Any = None) -> SparseTensor:
     copy = like(input, input._values_.clone())
-    if copy._crow is None:
-        copy._indices_, copy._rows = input._indices_.clone(), None
+    copy._rows = None
+    if copy.is_sparse:
+        copy._indices_ = input._indices_.clone()
     else:
-        copy._crow, copy._col = copy._crow.clone(), input._col.clone()
+        copy._starts, copy._places = input._starts.clone(), input._places.clone()
     return copy
 
 
@@ -29,9 +30,11 @@ def _to_copy(input: SparseTensor, dtype: Any, device: Any, memory_format: Any) -
 
 @answers("zeros_like", "empty_like")
 def _zeros_like(input: SparseTensor, *, dtype: Any = None) -> SparseTensor:
-    if input._crow is not None:
-        raise NotImplementedError("zeros_like(): only layout sparse_coo is supported")
-    values = _ops.zeros((0, *input._values_.shape[1:]), dtype=dtype or input.dtype)
+    at = input._batch_dim()
+    values = input._values_.detach().narrow(at, 0, 0).to(dtype or input.dtype)
+    if not input.is_sparse:
+        starts, places = _ops.zeros_like(input._starts), input._places.narrow(at, 0, 0)
+        return compressed(input.layout, starts, places, values, tuple(input.shape))
     return coo(input._indices_[:, :0], values, tuple(input.shape), True)
 
 
@@ -45,10 +48,10 @@ def _become(input: SparseTensor, other: SparseTensor) -> SparseTensor:
         raise RuntimeError(
             f"result type {other.dtype} can't be cast to the desired output type {input.dtype}"
         )
-    if input._crow is None:
+    if input.is_sparse:
         input._indices_ = other._indices_
     else:
-        input._crow, input._col = other._crow, other._col
+        input._starts, input._places = other._starts, other._places
     input._values_, input._coalesced, input._rows = other._values_, other._coalesced, other._rows
     return input
 
@@ -65,7 +68,7 @@ def _add_(input: Any, other: Any, *, alpha: Any = 1) -> Any:
             raise RuntimeError("add_(): only a sparse tensor can be added to a sparse one in place")
         return _become(input, _add(input, other, alpha=alpha))
     _same_shape(input, other)
-    positions, values = other._positions(), other._values_
+    positions, values = other._elements()
     if len(positions) == 1:
         return input.index_add_(0, positions[0], values.to(input.dtype), alpha=alpha)
     scaled = values if alpha == 1 else values * alpha

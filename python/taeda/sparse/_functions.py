@@ -7,6 +7,7 @@ They compute with the values by differentiable dense ops, so gradients need no m
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,16 +15,17 @@ import taeda
 from taeda import _C
 from taeda._C import Tensor
 from taeda.sparse import _structure
+from taeda.sparse._compressed import as_before, compressed_rows
 from taeda.sparse._shapes import _transpose
 from taeda.sparse._tensor import (
     FUNCTIONS,
     SparseTensor,
     add_up,
     answers,
-    compressed_rows,
     coo,
     like,
     need_matrix,
+    values_at,
 )
 
 __all__ = ["addmm", "log_softmax", "mm", "softmax", "sum"]
@@ -58,7 +60,7 @@ def _sparse_times_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     positions, owner = _structure.gather_rows(crow.long(), left._indices_[1])
     indices = _ops.stack([left._indices_[0][owner], col[positions].long()])
     product = coo(indices, left._values_[owner] * values[positions], (a.size(0), b.size(1)))
-    return product.to_sparse_csr() if a.is_sparse_csr else product.coalesce()
+    return product.coalesce() if a.is_sparse else product.to_sparse_csr()
 
 
 @answers("mm")
@@ -123,7 +125,7 @@ def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
     if isinstance(input, SparseTensor) or not isinstance(weight, SparseTensor):
         product = mm(input, weight.t())
     else:
-        product = mm(weight, input.reshape(-1, input.size(-1)).t()).t()
+        product = mm(weight, input.reshape(math.prod(input.shape[:-1]), input.size(-1)).t()).t()
         product = product.reshape(*input.shape[:-1], weight.size(0))
     return product if bias is None else product + bias
 
@@ -184,15 +186,15 @@ def _add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
         _ops.cat([a._values_.to(dtype), values.to(dtype)]),
         tuple(input.shape),
     )
-    if input.is_sparse_csr:
-        return result.to_sparse_csr()
+    if not input.is_sparse:
+        return as_before(input, result)
     return result.coalesce() if a._coalesced and b._coalesced else result
 
 
 def _add_to_dense(dense: Tensor, other: SparseTensor, alpha: Any) -> Tensor:
     _same_shape(dense, other)
-    positions = other._positions()
-    values = other._values_ if alpha == 1 else other._values_ * alpha
+    positions, values = other._elements()
+    values = values if alpha == 1 else values * alpha
     dtype = taeda.result_type(dense, values)
     if not positions:
         return dense + values.sum(0)
@@ -310,8 +312,7 @@ def _mul(input: Any, other: Any) -> SparseTensor:
     if isinstance(other, SparseTensor):
         _same_shape(input, other)
         return _mul_sparse(input, other)
-    positions = input._positions()
-    return like(input, input._values_ * other.expand(input.shape)[positions])
+    return like(input, input._values_ * values_at(other.expand(input.shape), input))
 
 
 def _mul_sparse(input: SparseTensor, other: SparseTensor) -> SparseTensor:
@@ -325,7 +326,7 @@ def _mul_sparse(input: SparseTensor, other: SparseTensor) -> SparseTensor:
     left, right = order[second - 1], order[second] - a._nnz()
     values = a._values_[left] * b._values_[right]
     result = coo(a._indices_[:, left], values, tuple(input.shape), True)
-    return result.to_sparse_csr() if input.is_sparse_csr else result
+    return as_before(input, result)
 
 
 @answers("div")

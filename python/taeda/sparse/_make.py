@@ -7,13 +7,13 @@ from typing import Any
 import taeda
 from taeda import _C
 from taeda._C import Tensor
-from taeda.sparse import _structure
-from taeda.sparse._tensor import SparseTensor, coo, csr, need_matrix
+from taeda.sparse import _compressed, _structure
+from taeda.sparse._tensor import SparseTensor, coo, like, values_at
 
 _ops = _C.ops
 
 
-def _finish(result: SparseTensor, requires_grad: bool) -> SparseTensor:
+def finish(result: SparseTensor, requires_grad: bool) -> SparseTensor:
     return result.detach().requires_grad_() if requires_grad else result
 
 
@@ -22,7 +22,7 @@ def _indices(data: Any) -> Tensor:
     return indices if indices.dtype == taeda.int64 else indices.detach().to(taeda.int64)
 
 
-def _values(data: Any, dtype: Any, device: Any) -> Tensor:
+def checked_values(data: Any, dtype: Any, device: Any) -> Tensor:
     values = _C.as_tensor(data, dtype=dtype, device=device)
     if values.is_meta:
         raise NotImplementedError("sparse tensors are on the cpu only")
@@ -62,15 +62,15 @@ def sparse_coo_tensor(
         sizes = tuple(indices if size is None else size)
         i, v = _ops.zeros((len(sizes), 0), dtype=taeda.int64), _ops.zeros((0,), dtype=dtype)
         _structure.check_coo(i, v, sizes)
-        return _finish(coo(i, v, sizes, True), requires_grad)
-    i, v = _indices(indices), _values(values, dtype, device)
+        return finish(coo(i, v, sizes, True), requires_grad)
+    i, v = _indices(indices), checked_values(values, dtype, device)
     sizes = _structure.infer_size(i, v) if size is None else tuple(size)
     _structure.check_coo(i, v, sizes)
     if is_coalesced and not _is_sorted(i, sizes):
         raise RuntimeError(
             "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor"
         )
-    return _finish(coo(i, v, sizes, bool(is_coalesced)), requires_grad)
+    return finish(coo(i, v, sizes, bool(is_coalesced)), requires_grad)
 
 
 def _is_sorted(indices: Tensor, size: tuple[int, ...]) -> bool:
@@ -79,62 +79,32 @@ def _is_sorted(indices: Tensor, size: tuple[int, ...]) -> bool:
     return unmoved and bool(_structure.is_first(indices).all())
 
 
-def sparse_csr_tensor(
-    crow_indices: Any,
-    col_indices: Any,
-    values: Any,
-    size: Any = None,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    check_invariants: bool | None = None,
-) -> SparseTensor:
-    """Return a sparse matrix of layout ``taeda.sparse_csr``.
-
-    Args:
-        crow_indices: where each row begins, and nnz at the end: (rows + 1).
-        col_indices: the column of each element: (nnz).
-        values: of the elements: (nnz).
-        size: (rows, columns); by default the columns end with the last that has an element.
-        dtype, device, requires_grad, check_invariants: as for ``sparse_coo_tensor``.
-
-    Raises:
-        RuntimeError: an index is out of bounds or out of order, or the shapes do not fit.
-
-    >>> taeda.sparse_csr_tensor([0, 1, 1], [1], [5.0]).to_dense()
-    tensor([[0., 5.],
-            [0., 0.]])
-    """
-    crow, col = _C.as_tensor(crow_indices), _C.as_tensor(col_indices)
-    v = _values(values, dtype, device)
-    if size is None:
-        last = int(col.max()) + 1 if col.numel() else 0
-        sizes: tuple[int, ...] = (crow.numel() - 1, last)
-    else:
-        sizes = tuple(size)
-    _structure.check_csr(crow, col, v, sizes)
-    return _finish(csr(crow, col, v, sizes), requires_grad)
-
-
 # ---- methods of dense tensors -------------------------------------------------------------------
 
 
-def to_sparse(self: Any, sparse_dim: Any = None, *, layout: Any = None, **other: Any) -> Any:
-    """Return the elements that are not zero as a sparse tensor.
-
-    Args:
-        sparse_dim: how many dimensions to give by indices; the rest stay dense. By default all.
-        layout: ``taeda.sparse_coo`` (the default) or ``taeda.sparse_csr``.
-        other: ``dense_dim`` and ``blocksize`` must not be given.
-    """
-    if other:
-        raise NotImplementedError(f"to_sparse(): {', '.join(other)} is not supported")
-    if layout is not None and layout not in (_C.sparse_coo, _C.sparse_csr):
-        raise NotImplementedError(f"to_sparse(): layout {layout} is not supported")
-    if layout is _C.sparse_csr:
-        return to_sparse_csr(self)
-    sparse_dim = self.dim() if sparse_dim is None else sparse_dim
+def to_sparse(
+    self: Any,
+    sparse_dim: Any = None,
+    *,
+    layout: Any = None,
+    blocksize: Any = None,
+    dense_dim: int | None = None,
+) -> Any:
+    """Return the elements that are not zero as a sparse tensor; see ``Tensor.to_sparse``."""
+    if sparse_dim is not None and (layout, blocksize, dense_dim) != (None, None, None):
+        raise TypeError("to_sparse() takes sparse_dim, or layout, blocksize and dense_dim")
+    dense = dense_dim or 0
+    if layout in _compressed.FORMS:
+        sizes = _compressed.check_request("to_sparse()", self, layout, blocksize, dense)
+        return _compressed.from_dense(self, layout, sizes, dense)
+    if blocksize is not None:
+        raise RuntimeError(
+            f"to_sparse(): conversion from Strided to {_compressed.name_of(layout)} with blocksize "
+            "argument given is not supported"
+        )
+    if layout is _C.strided:
+        return self
+    sparse_dim = self.dim() - dense if sparse_dim is None else sparse_dim
     if not 0 <= sparse_dim <= self.dim() or (sparse_dim == 0 and self.dim()):
         raise RuntimeError(
             f"to_sparse(): sparse_dim argument must be in [1,{self.dim()}] range, but "
@@ -146,16 +116,6 @@ def to_sparse(self: Any, sparse_dim: Any = None, *, layout: Any = None, **other:
     indices = nonzero.nonzero().t().contiguous()
     values = self[tuple(indices)] if sparse_dim else self.reshape(1)[: indices.size(1)]
     return coo(indices, values, tuple(self.shape), True)
-
-
-def to_sparse_csr(self: Any, dense_dim: int | None = None) -> SparseTensor:
-    """Return the elements of a matrix that are not zero in layout ``taeda.sparse_csr``.
-
-    Args:
-        dense_dim: must be ``None`` or 0.
-    """
-    need_matrix("to_sparse_csr", self, dense_dim)
-    return to_sparse(self).to_sparse_csr()
 
 
 def sparse_mask(self: Any, mask: Any) -> SparseTensor:
@@ -170,7 +130,4 @@ def sparse_mask(self: Any, mask: Any) -> SparseTensor:
         raise RuntimeError(
             f"sparse_mask(): expected mask of shape {list(self.shape)}, got {list(mask.shape)}"
         )
-    from taeda.sparse._tensor import like
-
-    positions = mask._positions()
-    return like(mask, self[positions] if positions else self.expand(mask._values_.shape))
+    return like(mask, values_at(self, mask))

@@ -12,9 +12,10 @@ __all__ = ["check_sparse_tensor_invariants", "sampled_addmm", "spdiags"]
 
 
 class check_sparse_tensor_invariants:
-    """PyTorch's switch for checks of indices, which taeda always makes; it chooses nothing.
+    """Whether plain indices must be sorted and differ, row by row (or column by column).
 
-    A call of `enable` or `disable`, the context of a block, or a decorator.
+    What `check_invariants` of the functions that make compressed tensors is by default. All else is
+    always checked. A call of `enable` or `disable`, the context of a block, or a decorator.
     """
 
     _enabled = False
@@ -30,12 +31,12 @@ class check_sparse_tensor_invariants:
 
     @staticmethod
     def enable() -> None:
-        """Say that indices are to be checked."""
+        """Say that the order of indices is to be checked."""
         check_sparse_tensor_invariants._enabled = True
 
     @staticmethod
     def disable() -> None:
-        """Say that indices need not be checked. They are."""
+        """Say that the order of indices need not be checked."""
         check_sparse_tensor_invariants._enabled = False
 
     def __enter__(self) -> None:
@@ -63,11 +64,11 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
         diagonals: one in each row, or a single one: element j goes into column j.
         offsets: the place of each: 0 is the main diagonal, those above it are positive.
         shape: the rows and columns of the matrix.
-        layout: ``taeda.sparse_coo``, the default, or ``taeda.sparse_csr``.
+        layout: ``taeda.sparse_coo``, the default, ``taeda.sparse_csr`` or ``taeda.sparse_csc``.
 
     Raises:
-        RuntimeError: there is not one offset for each diagonal, or an offset comes twice.
-        ValueError: `layout` is another one.
+        RuntimeError: there is not one offset for each diagonal, an offset comes twice, or `layout`
+            is another one.
 
     >>> rows = taeda.arange(6.0).view(2, 3)
     >>> taeda.sparse.spdiags(rows, taeda.tensor([0, 1]), (3, 3)).to_dense()
@@ -75,8 +76,10 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
             [0., 1., 5.],
             [0., 0., 2.]])
     """
-    if layout not in (None, taeda.sparse_coo, taeda.sparse_csr):
-        raise ValueError(f"spdiags(): layout must be sparse_coo or sparse_csr, got {layout}")
+    if layout not in (None, taeda.sparse_coo, taeda.sparse_csr, taeda.sparse_csc):
+        raise RuntimeError(
+            f"spdiags(): layout must be sparse_coo, sparse_csr or sparse_csc, got {layout}"
+        )
     diagonals, offsets = taeda.atleast_2d(diagonals), taeda.atleast_1d(offsets)
     places = offsets.tolist()
     if diagonals.dim() != 2 or len(shape) != 2 or len(places) != diagonals.size(0):
@@ -96,7 +99,7 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: Any, layout: Any = None) 
         values.append(diagonal[first:last])
     indices = taeda.stack((taeda.cat(rows), taeda.cat(columns)))
     result = taeda.sparse_coo_tensor(indices, taeda.cat(values), tuple(shape))
-    return result.to_sparse_csr() if layout is taeda.sparse_csr else result
+    return result.to_sparse(layout=layout)
 
 
 def sampled_addmm(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import taeda
 from taeda._C import Tensor
-from taeda._tensor.printing import _body
+from taeda._tensor.printing import _body, with_suffixes
+from taeda.sparse._compressed import FORMS
 
 if TYPE_CHECKING:
     from taeda.sparse._tensor import SparseTensor
@@ -23,20 +24,23 @@ def _part(name: str, x: Tensor) -> str:
 def text(x: SparseTensor) -> str:
     """Return ``tensor(indices=..., values=..., size=..., nnz=..., layout=...)``."""
     values = x._values_.detach()
-    if x._crow is None:
+    if x.is_sparse:
         parts = [_part("indices", x._indices_)]
     else:
-        parts = [_part("crow_indices", x._crow), _part("col_indices", x._col)]
-    last = [f"size={tuple(x.shape)}", f"nnz={x._nnz()}"]
+        form = FORMS[x.layout]
+        parts = [_part(form.starts, x._starts), _part(form.places, x._places)]
+    parts.append(_part("values", values))
+    suffixes = [f"size={tuple(x.shape)}", f"nnz={x._nnz()}"]
     plain = (taeda.get_default_dtype(), taeda.int64, taeda.bool)
     if x.dtype not in plain:
-        last.append(f"dtype={x.dtype}")
-    last.append(f"layout={x.layout}")
+        suffixes.append(f"dtype={x.dtype}")
+    suffixes.append(f"layout={x.layout}")
     if x.grad_fn is not None:
-        last.append(f"grad_fn=<{x.grad_fn.name()}>")
+        suffixes.append(f"grad_fn=<{x.grad_fn.name()}>")
     elif x.requires_grad:
-        last.append("requires_grad=True")
-    numbers = ", ".join(last)
-    shown = _part("values", values)
-    parts += [shown, numbers] if x._crow is None else [f"{shown}, {numbers}"]
-    return "tensor(" + ",\n       ".join(parts) + ")"
+        suffixes.append("requires_grad=True")
+    indent = len("tensor(")
+    if x.is_sparse:
+        parts.append(suffixes.pop(0))
+    text = "tensor(" + (",\n" + " " * indent).join(parts)
+    return with_suffixes(text, suffixes, indent) + ")"

@@ -8,7 +8,8 @@ from typing import Any
 from taeda import _C
 from taeda._C import Tensor
 from taeda.sparse import _structure
-from taeda.sparse._tensor import SparseTensor, answers, coo, csr
+from taeda.sparse._compressed import TRANSPOSED
+from taeda.sparse._tensor import SparseTensor, answers, compressed, coo
 
 _ops = _C.ops
 
@@ -37,17 +38,34 @@ def _permute(input: SparseTensor, *dims: Any) -> SparseTensor:
     if order == list(range(input.dim())):
         return input
     size = tuple(input.shape[d] for d in order)
-    if input._crow is not None:
-        rows = _ops._csr_rows(input._crow, input._col)
-        starts, by_column = _ops._group_rows(input._col, size[0])
-        kind = input._col.dtype
-        values = input._values_[by_column]
-        return csr(starts.to(kind), rows[by_column].to(kind), values, size)
+    if not input.is_sparse:
+        return _permute_compressed(input, order, size)
     count = input.sparse_dim()
     if any((d < count) != (i < count) for i, d in enumerate(order)):
         raise RuntimeError("transposing sparse with dense dimensions is not supported")
     values = input._values_.permute(0, *(d - count + 1 for d in order[count:]))
     return coo(input._indices_[order[:count]], values, size)
+
+
+def _permute_compressed(
+    input: SparseTensor, order: list[int], size: tuple[int, ...]
+) -> SparseTensor:
+    """Move batch dimensions, and exchange rows and columns, which is another layout alone."""
+    batch = input._batch_dim()
+    matrix = order[batch : batch + 2]
+    if sorted(matrix) != [batch, batch + 1] or input.dense_dim():
+        raise RuntimeError(
+            "transpose(): can only transpose dimensions of the same type (batch or sparse) of a "
+            f"compressed tensor without dense dimensions, got the order {order}"
+        )
+    moved = [*order[:batch], batch]
+    starts, places = (x.permute(moved) for x in (input._starts, input._places))
+    rest = [*range(batch + 1, input._values_.dim())]
+    if matrix[0] < matrix[1]:
+        layout = input.layout
+    else:
+        layout, rest = TRANSPOSED[input.layout], rest[::-1]
+    return compressed(layout, starts, places, input._values_.permute([*moved, *rest]), size)
 
 
 @answers("index_select")
@@ -77,8 +95,13 @@ def _select(input: SparseTensor, dim: int, index: int) -> Any:
             f"select(): index {index} out of range for tensor of size {list(input.shape)} at "
             f"dimension {d}"
         )
+    size = (*input.shape[:d], *input.shape[d + 1 :])
+    if d < input._batch_dim():
+        starts, places, values = (
+            part.select(d, index) for part in (input._starts, input._places, input._values_)
+        )
+        return compressed(input.layout, starts, places, values, size)
     x = input.to_sparse_coo()
-    size = (*x.shape[:d], *x.shape[d + 1 :])
     if d >= x.sparse_dim():
         values = x._values_.select(d - x.sparse_dim() + 1, index)
         return coo(x._indices_, values, size, x._coalesced)

@@ -53,39 +53,6 @@ def check_coo(indices: Tensor, values: Tensor, size: tuple[int, ...]) -> None:
             )
 
 
-def check_csr(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, ...]) -> None:
-    """Raise RuntimeError unless these make a matrix of layout sparse_csr."""
-    who = "sparse_csr_tensor()"
-    for name, x in (("crow_indices", crow), ("col_indices", col), ("values", values)):
-        if x.dim() != 1:
-            raise NotImplementedError(
-                f"{who}: batches and dense dimensions are not supported; {name} must have 1 "
-                f"dimension, got shape {list(x.shape)}"
-            )
-    for name, x in (("crow_indices", crow), ("col_indices", col)):
-        if x.dtype not in (taeda.int32, taeda.int64):
-            raise RuntimeError(f"{who}: {name} must be int32 or int64, got {x.dtype}")
-    if crow.dtype != col.dtype:
-        raise RuntimeError(
-            f"{who}: both indices must have one dtype, got {crow.dtype} and {col.dtype}"
-        )
-    if len(size) != 2 or any(n < 0 for n in size):
-        raise RuntimeError(f"{who}: the size must be 2 numbers from 0 on, got {list(size)}")
-    if crow.numel() != size[0] + 1:
-        raise RuntimeError(
-            f"{who}: crow_indices must have {size[0]} + 1 elements, got {crow.numel()}"
-        )
-    if col.numel() != values.numel():
-        raise RuntimeError(
-            f"{who}: col_indices and values must have same nnz, got {col.numel()} and "
-            f"{values.numel()}"
-        )
-    if crow[0] != 0 or crow[-1] != col.numel() or (crow[1:] < crow[:-1]).any():
-        raise RuntimeError(f"{who}: crow_indices must rise from 0 to nnz, which is {col.numel()}")
-    if col.numel() and (col.min() < 0 or col.max() >= size[1]):
-        raise RuntimeError(f"{who}: col_indices must be from 0 on and below {size[1]}")
-
-
 def infer_size(indices: Tensor, values: Tensor) -> tuple[int, ...]:
     """Return the smallest size that holds all indices."""
     if indices.dim() != 2 or values.dim() < 1 or (indices.size(1) == 0 and indices.size(0)):

@@ -38,15 +38,16 @@ def answers(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 class SparseTensor(Unreadable):
-    """A tensor of layout ``taeda.sparse_coo`` or ``taeda.sparse_csr``.
+    """A tensor of layout ``taeda.sparse_coo``, or compressed: ``taeda.sparse_csr`` and its like.
 
-    It is made by ``taeda.sparse_coo_tensor``, ``taeda.sparse_csr_tensor`` and
+    It is made by ``taeda.sparse_coo_tensor``, ``taeda.sparse_compressed_tensor`` and
     ``Tensor.to_sparse``; where PyTorch has one Tensor class, this is a subclass.
     """
 
+    _layout: Any
     _indices_: Tensor  # of layout sparse_coo: (sparse_dim, nnz)
-    _crow: Tensor | None  # of layout sparse_csr: (rows + 1)
-    _col: Tensor  # and (nnz)
+    _starts: Tensor  # of a compressed one: (batch, rows or columns + 1)
+    _places: Tensor  # and (batch, nnz)
     _values_: Tensor
     _coalesced: bool
     _rows: Any  # what `compressed_rows` has found
@@ -65,39 +66,53 @@ class SparseTensor(Unreadable):
 
     @property
     def layout(self) -> Any:
-        """``taeda.sparse_coo`` or ``taeda.sparse_csr``."""
-        return _C.sparse_coo if self._crow is None else _C.sparse_csr
+        """``taeda.sparse_coo``, or one of the compressed layouts."""
+        return self._layout
 
     @property
     def is_sparse(self) -> bool:
         """Whether the layout is ``taeda.sparse_coo``."""
-        return self._crow is None
+        return self._layout is _C.sparse_coo
 
     @property
     def is_sparse_csr(self) -> bool:
         """Whether the layout is ``taeda.sparse_csr``."""
-        return self._crow is not None
+        return self._layout is _C.sparse_csr
 
     def _need_coo(self, what: str) -> None:
-        if self._crow is not None:
-            raise RuntimeError(f"{what} expected sparse coordinate tensor layout but got SparseCsr")
+        if not self.is_sparse:
+            from taeda.sparse._compressed import name_of
 
-    def _need_csr(self, what: str) -> None:
-        if self._crow is None:
             raise RuntimeError(
-                f"{what} expected sparse row compressed tensor layout but got Sparse"
+                f"{what} expected sparse coordinate tensor layout but got {name_of(self._layout)}"
             )
 
+    def _compressed_part(self, name: str) -> Tensor:
+        """Return a tensor of indices by the name it has in this layout."""
+        from taeda.sparse._compressed import FORMS, name_of
+
+        form = FORMS.get(self._layout)
+        if form is None or name not in (form.starts, form.places):
+            kind = "row" if name in ("crow_indices", "col_indices") else "column"
+            raise RuntimeError(
+                f"{name} expected sparse {kind} compressed tensor layout but got "
+                f"{name_of(self._layout)}"
+            )
+        return self._starts if name == form.starts else self._places
+
+    def _batch_dim(self) -> int:
+        return 0 if self.is_sparse else self._starts.dim() - 1
+
     def sparse_dim(self) -> int:
-        """Return how many dimensions are given by indices."""
-        return self._indices_.size(0) if self._crow is None else 2
+        """Return how many dimensions are given by indices, those of a batch not counted."""
+        return self._indices_.size(0) if self.is_sparse else 2
 
     def dense_dim(self) -> int:
         """Return how many dimensions each value has."""
-        return self._values_.dim() - 1
+        return self.dim() - self._batch_dim() - self.sparse_dim()
 
     def _nnz(self) -> int:
-        return self._values_.size(0)
+        return self._values_.size(self._batch_dim())
 
     def is_coalesced(self) -> bool:
         """Whether the elements are known to be sorted and unique."""
@@ -124,7 +139,7 @@ class SparseTensor(Unreadable):
 
     def values(self) -> Tensor:
         """Return the values, (nnz, ...), of a coalesced or compressed tensor; with history."""
-        if self._crow is None and not self._coalesced:
+        if self.is_sparse and not self._coalesced:
             raise RuntimeError(
                 "Cannot get values on an uncoalesced tensor, please call .coalesce() first"
             )
@@ -139,15 +154,20 @@ class SparseTensor(Unreadable):
         return self._values_
 
     def crow_indices(self) -> Tensor:
-        """Return where each row of a compressed matrix begins, (rows + 1)."""
-        self._need_csr("crow_indices")
-        assert self._crow is not None
-        return self._crow
+        """Return where each row (of blocks) begins: (batch, rows + 1), of CSR or BSR."""
+        return self._compressed_part("crow_indices")
 
     def col_indices(self) -> Tensor:
-        """Return the column of each element of a compressed matrix, (nnz)."""
-        self._need_csr("col_indices")
-        return self._col
+        """Return the column of each element or block: (batch, nnz), of CSR or BSR."""
+        return self._compressed_part("col_indices")
+
+    def ccol_indices(self) -> Tensor:
+        """Return where each column (of blocks) begins: (batch, columns + 1), of CSC or BSC."""
+        return self._compressed_part("ccol_indices")
+
+    def row_indices(self) -> Tensor:
+        """Return the row of each element or block: (batch, nnz), of CSC or BSC."""
+        return self._compressed_part("row_indices")
 
     # ---- conversions ----
 
@@ -175,50 +195,99 @@ class SparseTensor(Unreadable):
         """
         if dtype is not None:
             raise RuntimeError("to_dense(): dtype argument is not supported; use to() before")
-        indices, values = self._positions(), self._values_
+        indices, values = self._elements()
         if not len(indices):
             return values.sum(0).to(self.dtype)
         kind = taeda.int64 if self.dtype == taeda.bool else self.dtype
         result = _ops.zeros(tuple(self.shape), dtype=kind)
         return result.index_put(indices, values.to(kind), accumulate=True).to(self.dtype)
 
-    def _positions(self) -> tuple[Tensor, ...]:
-        """Return the index of each element, dimension by dimension."""
-        if self._crow is None:
-            return tuple(self._indices_)
-        return _ops._csr_rows(self._crow, self._col), self._col.long()
+    def _elements(self) -> tuple[tuple[Tensor, ...], Tensor]:
+        """Return the index of each element, dimension by dimension, and the values."""
+        if self.is_sparse:
+            return tuple(self._indices_), self._values_
+        from taeda.sparse._compressed import elements
+
+        return elements(self)
 
     def to_sparse_coo(self) -> SparseTensor:
         """Return a tensor of layout ``taeda.sparse_coo``."""
-        if self._crow is None:
+        if self.is_sparse:
             return self
-        indices = _ops.stack(self._positions())
-        first = _structure.is_first(indices)
-        ordered = bool(
-            ((indices[1, 1:] > indices[1, :-1]) | (indices[0, 1:] > indices[0, :-1])).all()
-        )
-        return coo(indices, self._values_, tuple(self.shape), ordered and bool(first.all()))
+        parts, values = self._elements()
+        indices = _ops.stack(parts)
+        unique = _structure.is_first(indices)
+        rising = _ops.zeros(unique.shape, dtype=taeda.bool)[1:]
+        for row in indices.flip(0):
+            rising = (row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & rising)
+        return coo(indices, values, tuple(self.shape), bool((rising & unique[1:]).all()))
 
     def to_sparse_csr(self, dense_dim: int | None = None) -> SparseTensor:
-        """Return a matrix of layout ``taeda.sparse_csr``.
+        """Return the tensor in layout ``taeda.sparse_csr``.
 
         Args:
-            dense_dim: must be ``None`` or 0.
+            dense_dim: must be ``None``, as of a sparse tensor it is known.
         """
-        need_matrix("to_sparse_csr", self, dense_dim)
-        if self._crow is not None:
-            return self
-        ordered = self.coalesce()
-        crow, col, values = compressed_rows(ordered)
-        return csr(crow, col, values, tuple(self.shape))
+        return self._to_compressed("to_sparse_csr", _C.sparse_csr, None, dense_dim)
 
-    def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, **other: Any) -> Any:
-        """Return a sparse tensor of a layout, by default ``taeda.sparse_coo``."""
-        if sparse_dim is not None or other:
-            raise NotImplementedError(
-                "to_sparse(): a sparse tensor can only be given another layout"
+    def to_sparse_csc(self, dense_dim: int | None = None) -> SparseTensor:
+        """Return the tensor in layout ``taeda.sparse_csc``; as ``to_sparse_csr``."""
+        return self._to_compressed("to_sparse_csc", _C.sparse_csc, None, dense_dim)
+
+    def to_sparse_bsr(self, blocksize: Any, dense_dim: int | None = None) -> SparseTensor:
+        """Return the tensor in layout ``taeda.sparse_bsr``.
+
+        Args:
+            blocksize: rows and columns of a block, which divide the matrix's.
+            dense_dim: must be ``None``.
+        """
+        return self._to_compressed("to_sparse_bsr", _C.sparse_bsr, blocksize, dense_dim)
+
+    def to_sparse_bsc(self, blocksize: Any, dense_dim: int | None = None) -> SparseTensor:
+        """Return the tensor in layout ``taeda.sparse_bsc``; as ``to_sparse_bsr``."""
+        return self._to_compressed("to_sparse_bsc", _C.sparse_bsc, blocksize, dense_dim)
+
+    def _to_compressed(self, who: str, layout: Any, block: Any, dense_dim: Any) -> SparseTensor:
+        from taeda.sparse import _compressed
+
+        if dense_dim is not None:
+            raise RuntimeError(
+                f"{who}(): a sparse tensor has its dense_dim, which must not be given"
             )
-        return self.to_sparse_csr() if layout is _C.sparse_csr else self.to_sparse_coo()
+        if self.sparse_dim() != 2:
+            raise RuntimeError(
+                f"{who}(): conversion of tensors with sparse_dim() != 2 is not supported, got "
+                f"{self.sparse_dim()}"
+            )
+        sizes = _compressed.check_request(f"{who}()", self, layout, block, self.dense_dim())
+        return _compressed.convert(self, layout, sizes)
+
+    def to_sparse(
+        self,
+        sparse_dim: Any = None,
+        *,
+        layout: Any = None,
+        blocksize: Any = None,
+        dense_dim: int | None = None,
+    ) -> Any:
+        """Return the tensor in another layout, by default ``taeda.sparse_coo``.
+
+        Args:
+            sparse_dim: must be what it is.
+            layout: ``taeda.sparse_coo``, a compressed layout, or ``taeda.strided``.
+            blocksize: rows and columns of a block, for ``sparse_bsr`` and ``sparse_bsc``.
+            dense_dim: must be ``None``.
+        """
+        if sparse_dim is not None and sparse_dim != self.sparse_dim():
+            raise RuntimeError(
+                f"to_sparse(): sparse_dim must be {self.sparse_dim()}, which it is, got "
+                f"{sparse_dim}"
+            )
+        if layout in (None, _C.sparse_coo, _C.strided):
+            if blocksize is not None or dense_dim is not None:
+                raise RuntimeError("to_sparse(): blocksize and dense_dim do not go with the layout")
+            return self.to_dense() if layout is _C.strided else self.to_sparse_coo()
+        return self._to_compressed("to_sparse", layout, blocksize, dense_dim)
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
         """Return the tensor with another dtype: itself where nothing changes."""
@@ -355,43 +424,54 @@ def coo(
 ) -> SparseTensor:
     """Make a tensor of layout sparse_coo of parts that fit together."""
     result = _make(size, values)
-    result._indices_, result._crow, result._values_ = indices, None, values
+    result._layout, result._indices_, result._values_ = _C.sparse_coo, indices, values
     result._coalesced, result._rows = coalesced, None
     return result
 
 
-def csr(crow: Tensor, col: Tensor, values: Tensor, size: tuple[int, ...]) -> SparseTensor:
-    """Make a matrix of layout sparse_csr of parts that fit together."""
+def compressed(
+    layout: Any, starts: Tensor, places: Tensor, values: Tensor, size: tuple[int, ...]
+) -> SparseTensor:
+    """Make a tensor of a compressed layout of parts that fit together."""
     result = _make(size, values)
-    result._crow, result._col, result._values_ = crow, col, values
-    result._coalesced, result._rows = False, None
+    result._layout, result._starts, result._places = layout, starts, places
+    result._values_, result._coalesced, result._rows = values, False, None
     return result
 
 
 def like(x: SparseTensor, values: Tensor) -> SparseTensor:
     """Return other values at the positions of ``x``."""
-    if x._crow is not None:
-        return csr(x._crow, x._col, values, tuple(x.shape))
-    result = coo(x._indices_, values, tuple(x.shape), x._coalesced)
+    size = tuple(x.shape)
+    if x.is_sparse:
+        result = coo(x._indices_, values, size, x._coalesced)
+    else:
+        result = compressed(x._layout, x._starts, x._places, values, size)
     result._rows = x._rows
     return result
 
 
 def _state(x: SparseTensor) -> tuple[Any, ...]:
-    positions = (x._indices_,) if x._crow is None else (x._crow, x._col)
-    return positions, x._values_.detach(), tuple(x.shape), x._coalesced, x.requires_grad
+    positions = (x._indices_,) if x.is_sparse else (x._starts, x._places)
+    kept = (positions, x._values_.detach(), tuple(x.shape), x._coalesced, x.requires_grad)
+    return kept if x.is_sparse else (*kept, x._layout)
 
 
 def _rebuild(
-    positions: tuple[Tensor, ...], values: Tensor, size: Any, coalesced: bool, requires_grad: bool
+    positions: tuple[Tensor, ...],
+    values: Tensor,
+    size: Any,
+    coalesced: bool,
+    requires_grad: bool,
+    layout: Any = _C.sparse_csr,
 ) -> SparseTensor:
     """Rebuild a tensor from the result of ``__reduce_ex__``."""
-    from taeda.sparse import _make as make  # which makes tensors of this class
+    from taeda.sparse import _make, _make_compressed  # which make tensors of this class
 
     if len(positions) == 1:
-        result = make.sparse_coo_tensor(positions[0], values, size, is_coalesced=coalesced)
+        result = _make.sparse_coo_tensor(positions[0], values, size, is_coalesced=coalesced)
     else:
-        result = make.sparse_csr_tensor(positions[0], positions[1], values, size)
+        make = _make_compressed.sparse_compressed_tensor
+        result = make(positions[0], positions[1], values, size, layout=layout)
     return result.requires_grad_() if requires_grad else result
 
 
@@ -412,19 +492,9 @@ def need_matrix(what: str, x: Tensor, dense_dim: int | None = None) -> None:
         )
 
 
-def compressed_rows(x: SparseTensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return where the rows of a matrix begin, and the columns and values row by row.
-
-    What is found of the indices is kept with the tensor until they are changed.
-    """
-    if x._crow is not None:
-        return x._crow, x._col, x._values_
-    indices = x._indices_
-    if x._rows is None or x._rows[0] != indices._version:
-        crow, order = _ops._group_rows(indices[0], x.size(0))
-        if x._coalesced:
-            x._rows = indices._version, crow, indices[1].contiguous(), None
-        else:
-            x._rows = indices._version, crow, indices[1][order], order
-    _, crow, col, order = x._rows
-    return crow, col, x._values_ if order is None else x._values_[order]
+def values_at(dense: Tensor, x: SparseTensor) -> Tensor:
+    """Return what a dense tensor of the same shape has where ``x`` has values."""
+    positions, _ = x._elements()
+    if not positions:
+        return dense.expand(x._values_.shape)
+    return dense[positions].reshape(x._values_.shape)
