@@ -9,47 +9,16 @@ which is longer. A layout chooses which dimension is compressed; nothing else de
 from __future__ import annotations
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import taeda
 from taeda import _C
 from taeda._C import Tensor
 from taeda.sparse import _structure
+from taeda.sparse._structure import FORMS, name_of
 from taeda.sparse._tensor import SparseTensor, add_up, compressed
 
 _ops = _C.ops
-
-
-class Form(NamedTuple):
-    """What a compressed layout means."""
-
-    name: str  # as messages of PyTorch's spell it
-    starts: str
-    places: str
-    by_rows: bool
-    blocks: bool
-
-
-_ROWS, _COLUMNS = ("crow_indices", "col_indices"), ("ccol_indices", "row_indices")
-FORMS: dict[Any, Form] = {
-    _C.sparse_csr: Form("SparseCsr", *_ROWS, True, False),
-    _C.sparse_csc: Form("SparseCsc", *_COLUMNS, False, False),
-    _C.sparse_bsr: Form("SparseBsr", *_ROWS, True, True),
-    _C.sparse_bsc: Form("SparseBsc", *_COLUMNS, False, True),
-}
-TRANSPOSED = {
-    _C.sparse_csr: _C.sparse_csc,
-    _C.sparse_csc: _C.sparse_csr,
-    _C.sparse_bsr: _C.sparse_bsc,
-    _C.sparse_bsc: _C.sparse_bsr,
-}
-
-
-def name_of(layout: Any) -> str:
-    """Return a layout's name in messages."""
-    if layout in FORMS:
-        return FORMS[layout].name
-    return {_C.sparse_coo: "Sparse", _C.strided: "Strided"}.get(layout, str(layout))
 
 
 def block_of(x: SparseTensor) -> tuple[int, int] | None:

@@ -94,12 +94,12 @@ def to_sparse(
     if sparse_dim is not None and (layout, blocksize, dense_dim) != (None, None, None):
         raise TypeError("to_sparse() takes sparse_dim, or layout, blocksize and dense_dim")
     dense = dense_dim or 0
-    if layout in _compressed.FORMS:
+    if layout in _structure.FORMS:
         sizes = _compressed.check_request("to_sparse()", self, layout, blocksize, dense)
         return _compressed.from_dense(self, layout, sizes, dense)
     if blocksize is not None:
         raise RuntimeError(
-            f"to_sparse(): conversion from Strided to {_compressed.name_of(layout)} with blocksize "
+            f"to_sparse(): conversion from Strided to {_structure.name_of(layout)} with blocksize "
             "argument given is not supported"
         )
     if layout is _C.strided:

@@ -7,9 +7,9 @@ from typing import Any
 import taeda
 from taeda import _C
 from taeda._C import Tensor
-from taeda.sparse._compressed import FORMS, name_of
 from taeda.sparse._make import checked_values, finish
 from taeda.sparse._more import check_sparse_tensor_invariants
+from taeda.sparse._structure import FORMS, name_of
 from taeda.sparse._tensor import SparseTensor, compressed
 
 _ops = _C.ops

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import taeda
 from taeda._C import Tensor
 from taeda._tensor.printing import _body, with_suffixes
-from taeda.sparse._compressed import FORMS
+from taeda.sparse._structure import FORMS
 
 if TYPE_CHECKING:
     from taeda.sparse._tensor import SparseTensor

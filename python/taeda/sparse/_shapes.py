@@ -8,7 +8,7 @@ from typing import Any
 from taeda import _C
 from taeda._C import Tensor
 from taeda.sparse import _structure
-from taeda.sparse._compressed import TRANSPOSED
+from taeda.sparse._structure import TRANSPOSED
 from taeda.sparse._tensor import SparseTensor, answers, compressed, coo
 
 _ops = _C.ops

@@ -17,6 +17,7 @@ from taeda import _C
 from taeda._C import Tensor
 from taeda._tensor.unreadable import Unreadable
 from taeda.sparse import _structure
+from taeda.sparse._structure import FORMS, name_of
 
 _ops = _C.ops
 
@@ -81,16 +82,12 @@ class SparseTensor(Unreadable):
 
     def _need_coo(self, what: str) -> None:
         if not self.is_sparse:
-            from taeda.sparse._compressed import name_of
-
             raise RuntimeError(
                 f"{what} expected sparse coordinate tensor layout but got {name_of(self._layout)}"
             )
 
     def _compressed_part(self, name: str) -> Tensor:
         """Return a tensor of indices by the name it has in this layout."""
-        from taeda.sparse._compressed import FORMS, name_of
-
         form = FORMS.get(self._layout)
         if form is None or name not in (form.starts, form.places):
             kind = "row" if name in ("crow_indices", "col_indices") else "column"
@@ -206,7 +203,7 @@ class SparseTensor(Unreadable):
         """Return the index of each element, dimension by dimension, and the values."""
         if self.is_sparse:
             return tuple(self._indices_), self._values_
-        from taeda.sparse._compressed import elements
+        from taeda.sparse._compressed import elements  # which makes tensors of this class
 
         return elements(self)
 
@@ -248,7 +245,7 @@ class SparseTensor(Unreadable):
         return self._to_compressed("to_sparse_bsc", _C.sparse_bsc, blocksize, dense_dim)
 
     def _to_compressed(self, who: str, layout: Any, block: Any, dense_dim: Any) -> SparseTensor:
-        from taeda.sparse import _compressed
+        from taeda.sparse import _compressed  # which makes tensors of this class
 
         if dense_dim is not None:
             raise RuntimeError(
