@@ -170,3 +170,72 @@ def test_mutation_of_saved_tensors() -> None:
     t = taeda.ones(2)
     graph.increment_version([t, t])
     assert t._version == 2 and (saved is None or saved._version >= 0)
+
+
+def test_split_names_its_tensor_as_pytorch_does() -> None:
+    for lib in (taeda, torch):
+        x = lib.arange(5)
+        for sizes, expected in ((2, [[0, 1], [2, 3], [4]]), ([2, 3], [[0, 1], [2, 3, 4]])):
+            parts = lib.split(tensor=x, split_size_or_sections=sizes)
+            assert [part.tolist() for part in parts] == expected
+        assert lib.functional.split(x, 4)[1].tolist() == [4]
+    assert not [name for name in torch.functional.__all__ if not hasattr(taeda.functional, name)]
+
+
+def test_callbacks_of_a_backward_pass() -> None:
+    def log_of(lib: Any) -> list[Any]:
+        engine, log = lib.autograd.Variable._execution_engine, []
+        x, y = (lib.ones(2, requires_grad=True) for _ in range(2))
+
+        def hook(grad: Any) -> None:
+            engine.queue_callback(lambda: log.append(("end", x.grad is not None)))
+            log.append(engine.is_checkpoint_valid() and lib.autograd._is_checkpoint_valid())
+
+        x.register_hook(hook)
+        (x * y).sum().backward()
+        (x * y).sum().backward(inputs=[x])
+        log.append(engine.is_checkpoint_valid())
+        with pytest.raises(RuntimeError, match="during backward pass"):
+            engine.queue_callback(print)
+        return log
+
+    assert log_of(taeda) == log_of(torch)
+
+
+def test_tensors_of_several_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU: errors, and with the CPU in a GPU's place what is computed."""
+    from taeda.cuda import comm
+
+    x = taeda.arange(6.0).reshape(3, 2)
+    if not taeda.cuda.is_available():
+        for call in (lambda: comm.broadcast(x, [0]), lambda: comm.scatter(x, [0]), lambda: comm.gather([x]),
+                     lambda: comm.reduce_add([x]), lambda: comm.broadcast_coalesced([x], [0]), taeda.cuda._lazy_init):  # fmt: skip
+            with pytest.raises(AssertionError):
+                call()
+        called: list[int] = []
+        taeda.cuda._lazy_call(lambda: called.append(1), seed=True)
+        assert not called and taeda.cuda.amp.common.amp_definitely_not_available()
+    with pytest.raises(ValueError, match="Expected a non cpu device"):
+        comm.broadcast(x, ["cpu"])
+    for both in ({}, {"devices": [0], "out": [x]}):
+        with pytest.raises(RuntimeError, match="exactly one"):
+            comm.broadcast(x, **both)
+    monkeypatch.setattr(comm, "_device", lambda who, given: taeda.device("cpu"))
+    monkeypatch.setattr(comm, "_need_cuda", lambda who, tensors: None)
+    assert [t.tolist() for t in comm.broadcast(x, [0, 1])] == [x.tolist()] * 2
+    out = [taeda.empty(3, 2), taeda.empty(3, 2)]
+    assert comm.broadcast(x, out=out) == tuple(out) and out[1].equal(x)
+    assert [len(t) for t in comm.scatter(x, [0, 1])] == [2, 1]
+    pieces = comm.scatter(x, [0, 1], chunk_sizes=[1, 2], streams=[None, None])
+    assert comm.gather(pieces).equal(x) and pieces[0].tolist() == [[0.0, 1.0]]
+    comm.scatter(x, dim=1, out=(halves := [taeda.empty(3, 1), taeda.empty(3, 1)]))
+    assert comm.gather(halves, dim=1, destination="cpu").equal(x)
+    assert comm.gather([taeda.tensor(1.0), taeda.tensor(2.0)]).tolist() == [1.0, 2.0]
+    total = comm.reduce_add([x, x, x])
+    assert total.equal(3 * x) and x.equal(taeda.arange(6.0).reshape(3, 2))
+    assert comm.reduce_add_coalesced([[x, x], [x, x]])[1].equal(2 * x)
+    assert [len(row) for row in comm.broadcast_coalesced([x, x], [0, 1, 2])] == [2, 2, 2]
+    with pytest.raises(RuntimeError, match="one for each device"):
+        comm.scatter(x, [0, 1], chunk_sizes=[3])
+    with pytest.raises(ValueError, match="invalid size"):
+        comm.reduce_add([x, x[:1]])

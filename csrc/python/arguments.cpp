@@ -142,7 +142,10 @@ Signature::Signature(const Op& op) : op_(op) {
     else if (p.shown_name == "other") p.aliases = {intern("x2")};
     else if (p.shown_name == "dim") p.aliases = {intern("axis")};
     else if (p.shown_name == "keepdim") p.aliases = {intern("keepdims")};
-    else if (p.shown_name == "split_size_or_sections") p.aliases = {intern("split_size")};
+    else if (p.shown_name == "split_size_or_sections") {
+      p.aliases = {intern("split_size")};
+      if (!params_.empty()) params_.front().aliases.back() = intern("tensor");
+    }
     if (!a.keyword_only) ++positional_;
     has_dtype |= a.kind == ArgKind::DType && a.name == "dtype";
     has_device |= a.kind == ArgKind::Device && a.name == "device";
@@ -268,7 +271,7 @@ bool Signature::take_extra(PyObject* name, PyObject* value, Extras* extras, bool
     else
       check<NotImplemented>(value == Py_None || value == take(strided_object()).get(), op_.name,
                             "(): layout must be taeda.strided; sparse tensors are "
-                            "made by sparse_coo_tensor() and sparse_csr_tensor()");
+                            "made by sparse_coo_tensor() and sparse_compressed_tensor()");
     return true;
   }
   if (PyUnicode_CompareWithASCIIString(name, "pin_memory") == 0) {

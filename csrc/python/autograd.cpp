@@ -231,6 +231,10 @@ PyObject* current_node_function(PyObject*, PyObject*) {
   return guarded([] { return node_object(Ref<Node>(current_node())); });
 }
 
+PyObject* is_running_function(PyObject*, PyObject*) {
+  return PyBool_FromLong(backward_is_running());
+}
+
 PyObject* fills_all_function(PyObject*, PyObject*) {
   return PyBool_FromLong(backward_fills_all_leaves());
 }
@@ -342,6 +346,7 @@ PyMethodDef functions[] = {
     {"_run_grad", run_grad_function, METH_VARARGS, nullptr},
     {"_gradient_edge", gradient_edge_function, METH_O, nullptr},
     {"_queue_callback", queue_callback_function, METH_O, nullptr},
+    {"_backward_is_running", is_running_function, METH_NOARGS, nullptr},
     {"_backward_fills_all_leaves", fills_all_function, METH_NOARGS, nullptr},
     {"_current_graph_node", current_node_function, METH_NOARGS, nullptr},
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS,

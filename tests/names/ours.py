@@ -57,7 +57,7 @@ REASONS: dict[str, str] = {
     r"torch\.distributed\.pipelining\..+": "Of pipelines, stages are modules, and schedules GPipe and 1F1B",
     r"torch\.distributed\.checkpoint\..+": "Checkpoints have a format of their own",
     r"torch\.distributed\..+": "Not done yet",
-    r"torch\.cuda\.(comm|tunable)\..+|torch\.(cuda|xpu)\.\w+|torch\.backends\.cuda\..+": "There is no such device or library",
+    r"torch\.cuda\.tunable\..+|torch\.(cuda|xpu)\.\w+|torch\.backends\.cuda\..+": "There is no such device or library",
     r"torch\.(mps|mtia)\..+|torch\.backends\.(mps|mkl)\..+": "There is no such device or library",
     r"torch\.autograd\.graph\.set_\w+|torch\.Tensor\.(record_stream|to_mkldnn)": "There is no such device or library",
     r"torch\.nn\.functional\.\w+|torch\.nn\.attention\.(\w+_flash_attention_impls?)": "There is no such device or library",

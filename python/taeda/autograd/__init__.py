@@ -51,6 +51,9 @@ __all__ = [
 ]
 
 
+_is_checkpoint_valid = Variable._execution_engine.is_checkpoint_valid
+
+
 def __getattr__(name: str) -> Any:
     # Rarely used names are imported on first use.
     if name in ("functional", "profiler"):

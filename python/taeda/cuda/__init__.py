@@ -23,7 +23,7 @@ from ._rest import *
 from .streams import CUDAGraph, Event, Stream, StreamContext, graph, stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import NoReturn
 
     from taeda import Tensor
@@ -60,7 +60,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("amp", "nvtx", "profiler"):
+    if name in ("amp", "comm", "nvtx", "profiler"):
         return importlib.import_module(f"taeda.cuda.{name}")
     if name.endswith("Storage"):
         from taeda.storage import cuda_types
@@ -75,6 +75,28 @@ def __getattr__(name: str) -> Any:
 
 default_generators: tuple[Any, ...] = ()  # one for each device
 _initialized = False
+
+
+def _lazy_call(
+    function: Callable[[], object], *, seed_all: bool = False, seed: bool = False
+) -> None:
+    """Call a function as soon as there are devices: now, or where there are none, never.
+
+    Args:
+        function: what to call.
+        seed_all, seed: whether it seeds all devices or the current one; PyTorch calls those first.
+    """
+    import taeda
+
+    if taeda.cuda.is_initialized():
+        function()
+
+
+def _lazy_init() -> None:
+    """Make sure that there is a device; see ``init``."""
+    import taeda
+
+    taeda.cuda.init()
 
 
 def _no_cuda(what: str) -> NoReturn:

@@ -35,6 +35,7 @@ from ._group import (
     set_debug_level_from_env,
 )
 from ._group import _world as _get_default_group  # noqa: F401
+from ._group import get_global_rank as _get_global_rank  # noqa: F401
 from ._messages import *  # noqa: F403
 from ._objects import *  # noqa: F403
 from ._process_group import ProcessGroup, default_pg_timeout

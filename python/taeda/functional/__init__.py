@@ -463,38 +463,29 @@ def empty_permuted(
 
 # ---- networks without hidden state, loaded when they are first used ------------------------------
 
+# Imported on first use; the last ones are operations that PyTorch has here, too.
 _LAZY = {
-    "Change": "_difference",
-    "Difference": "_difference",
-    "Factory": "_factory",
-    "Model": "_factory",
-    "OptimizerState": "_state",
-    "Parameters": "_parameters",
-    "PureOptimizer": "_optimizer",
-    "PureScheduler": "_scheduler",
-    "ScheduleState": "_scheduler",
-    "factory": "_factory",
-    "optimizer": "_optimizer",
-    "scheduler": "_scheduler",
+    **dict.fromkeys(("Change", "Difference"), "taeda.functional._difference"),
+    **dict.fromkeys(("Factory", "Model", "factory"), "taeda.functional._factory"),
+    **dict.fromkeys(("PureOptimizer", "optimizer"), "taeda.functional._optimizer"),
+    **dict.fromkeys(("PureScheduler", "ScheduleState", "scheduler"), "taeda.functional._scheduler"),
+    **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "taeda._functional.lowrank"),
+    "OptimizerState": "taeda.functional._state",
+    "Parameters": "taeda.functional._parameters",
+    **dict.fromkeys(("atleast_1d", "atleast_2d", "atleast_3d", "block_diag"), "taeda"),
+    **dict.fromkeys(
+        ("broadcast_tensors", "cdist", "istft", "lu", "norm", "split", "stft"), "taeda"
+    ),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name == "lu":
-        import taeda
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
 
-        return taeda.lu
-    if name in ("pca_lowrank", "svd_lowrank"):
-        from taeda._functional import lowrank
-
-        return getattr(lowrank, name)
-    if name in _LAZY:
-        import importlib
-
-        value = getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

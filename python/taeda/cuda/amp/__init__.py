@@ -5,52 +5,8 @@
 ...     pass
 """
 
-from __future__ import annotations
+from .autocast_mode import autocast, custom_bwd, custom_fwd
+from .common import amp_definitely_not_available
+from .grad_scaler import GradScaler
 
-from typing import TYPE_CHECKING, Any
-
-import taeda
-from taeda import amp
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
-
-
-class autocast(amp.autocast):
-    """:class:`taeda.amp.autocast` for ``"cuda"``.
-
-    Args:
-        enabled, dtype, cache_enabled: as there; the dtype is float16 by default.
-    """
-
-    def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> None:
-        dtype = taeda.float16 if dtype is None else dtype
-        super().__init__("cuda", dtype, enabled, cache_enabled)
-
-
-class GradScaler(amp.GradScaler):
-    """:class:`taeda.amp.GradScaler` for ``"cuda"``, whose arguments it takes but the first."""
-
-    def __init__(
-        self,
-        init_scale: float = 2.0**16,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
-    ) -> None:
-        super().__init__(
-            "cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled
-        )
-
-
-def custom_fwd(fwd: Callable[..., Any] | None = None, *, cast_inputs: Any = None) -> Any:
-    """:func:`taeda.amp.custom_fwd` for ``"cuda"``."""
-    return amp.custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
-
-
-def custom_bwd(bwd: Callable[..., Any] | None = None) -> Any:
-    """:func:`taeda.amp.custom_bwd` for ``"cuda"``."""
-    return amp.custom_bwd(bwd, device_type="cuda")
+__all__ = ["GradScaler", "amp_definitely_not_available", "autocast", "custom_bwd", "custom_fwd"]
