@@ -15,7 +15,8 @@ struct CsrRows {
 };
 
 template <class T> struct SparseKernels {  // T: float, double, complex of both, int64_t
-  // y (m.rows x width) = matrix * x (m.columns x width). False where `m` is not valid.
+  // y (m.rows x width) = matrix * x (m.columns x width); without values its elements are ones.
+  // False where `m` is not valid.
   KernelFn<bool(const CsrRows& m, const T* values, const T* x, int64_t width, T* y)> product;
   // out[k] = the inner product, without conjugation, of the row of a and the row of b that element
   // k lies in by its row and its column. a: m.rows x width, b: m.columns x width.

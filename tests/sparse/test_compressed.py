@@ -337,3 +337,30 @@ def test_copies_of_parts():
         copied = getattr(taeda, f"{name}_indices_copy")(x)
         assert copied.equal(getattr(x, f"{name}_indices")())
         assert copied.data_ptr() != getattr(x, f"{name}_indices")().data_ptr()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_products_of_every_width(dtype):
+    """Registers of columns, and the last of them, which may overlap those before."""
+    rng = np.random.default_rng(0)
+    starts = taeda.tensor(np.concatenate([[0], np.cumsum([0, 1, 2, 3, 4, 5, 7, 8, 13])]))
+    columns = taeda.tensor(rng.integers(0, 11, 43))
+    ones = taeda.ones(43, dtype=getattr(taeda, dtype))
+    for width in [*range(1, 40), 63, 64, 65, 127, 129, 200]:
+        x = taeda.tensor(rng.integers(-9, 9, (11, width))).to(ones.dtype)
+        rows = [x[columns[a:b]].sum(0) for a, b in itertools.pairwise(starts.tolist())]
+        assert taeda._C.ops._csr_mm(starts, columns, ones, x).equal(taeda.stack(rows))
+        assert taeda._C.ops._csr_mm(starts, columns, None, x).equal(taeda.stack(rows))
+        bags = columns[:42].reshape(6, 7)
+        sums = taeda.nn.functional.embedding_bag(bags, x.double(), mode="sum")
+        assert sums.equal(x.double()[bags].sum(1))
+
+
+def test_gradients_of_bags_without_weights():
+    table = taeda.randn(7, 5, dtype=taeda.float64, requires_grad=True)
+    indices, offsets = taeda.tensor([0, 3, 3, 6, 1]), taeda.tensor([0, 2, 2])
+    for mode in ("sum", "mean"):
+        assert taeda.autograd.gradcheck(
+            lambda w, mode=mode: taeda.nn.functional.embedding_bag(indices, w, offsets, mode=mode),
+            (table,),
+        )

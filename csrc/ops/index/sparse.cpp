@@ -44,21 +44,25 @@ CsrRows rows_of(const Tensor& start, const Tensor& column, int64_t columns) {
 Tensor csr_mm(const Tensor& crow, const Tensor& col, const Tensor& values, const Tensor& dense) {
   const char* what = "_csr_mm";
   check_rows(what, crow, col);
-  check(values.dim() == 1 && values.numel() == col.numel(), what, "(): values must be a vector of ",
-        col.numel(), " elements, got shape ", to_string(values.sizes()));
   check(dense.dim() == 2, what, "(): dense must be a matrix, got shape ", to_string(dense.sizes()));
-  check(values.dtype() == dense.dtype(), "expected scalar type ", values.dtype(), " but found ",
-        dense.dtype());
+  if (values.defined()) {
+    check(values.dim() == 1 && values.numel() == col.numel(), what,
+          "(): values must be a vector of ", col.numel(), " elements, got shape ",
+          to_string(values.sizes()));
+    check(values.dtype() == dense.dtype(), "expected scalar type ", values.dtype(), " but found ",
+          dense.dtype());
+  }
   const DType compute = product_dtype(dense.dtype());
   Tensor out = empty(Dims{crow.numel() - 1, dense.size(1)}, {compute, dense.device()});
   if (out.is_meta()) return finished(out, dense.dtype());
   Tensor start = prepared(crow, DType::Int64), column = prepared(col, DType::Int64);
-  Tensor v = prepared(values, compute), x = prepared(dense, compute);
+  Tensor v = values.defined() ? prepared(values, compute) : Tensor(), x = prepared(dense, compute);
   const CsrRows m = rows_of(start, column, x.size(0));
   visit_product(compute, [&](auto* tag) {
     using T = std::remove_pointer_t<decltype(tag)>;
     if (!kernels<SparseKernels<T>>(out.device())
-             .product(m, v.data_as<T>(), x.data_as<T>(), x.size(1), out.data_as<T>()))
+             .product(m, v.defined() ? v.data_as<T>() : nullptr, x.data_as<T>(), x.size(1),
+                      out.data_as<T>()))
       invalid(what);
   });
   return finished(out, dense.dtype());
@@ -113,12 +117,12 @@ Tensor csr_rows(const Tensor& crow, const Tensor& col) {
   return row;
 }
 
-// The transposed matrix with the given values, times `x`.
+// The transposed matrix with the given values, or ones, times `x`.
 Tensor transposed_mm(const Tensor& crow, const Tensor& col, const Tensor& values, int64_t columns,
                      const Tensor& x) {
   TensorList grouped = ops<"_group_rows">(col, columns);
   Tensor row = op<"index_select">(op<"_csr_rows">(crow, col), int64_t{0}, grouped[1]);
-  Tensor v = op<"index_select">(values, int64_t{0}, grouped[1]);
+  Tensor v = values.defined() ? op<"index_select">(values, int64_t{0}, grouped[1]) : Tensor();
   return op<"_csr_mm">(grouped[0], row, v, x);
 }
 
@@ -126,7 +130,8 @@ void csr_mm_backward(Backward& b) {
   Tensor crow = b.arg<Tensor>(0), col = b.arg<Tensor>(1);
   if (b.needs(2)) b.set(2, op<"_csr_inner">(crow, col, b.grad(), op<"conj">(b.arg<Tensor>(3))));
   if (b.needs(3)) {
-    Tensor values = op<"conj">(b.arg<Tensor>(2));
+    Tensor values = b.arg<Tensor>(2);
+    if (values.defined()) values = op<"conj">(values);
     b.set(3, transposed_mm(crow, col, values, b.sizes(3)[0], b.grad()));
   }
 }
@@ -141,10 +146,10 @@ void csr_inner_backward(Backward& b) {
 constexpr uint32_t kSavesAll = saves_arg(0) | saves_arg(1) | saves_arg(2) | saves_arg(3);
 
 const Define sparse_ops[] = {
-    {"_csr_mm(crow: Tensor, col: Tensor, values: Tensor, dense: Tensor) -> Tensor",
+    {"_csr_mm(crow: Tensor, col: Tensor, values: Tensor?, dense: Tensor) -> Tensor",
      "The product of a matrix in compressed rows, of `values` (nnz) in the columns `col` (nnz), "
      "row i from `crow[i]` on, with `dense` (columns, n): (rows, n). Columns may come in any order "
-     "and more than once.",
+     "and more than once. Without `values` they are ones.",
      kernel(csr_mm),
      {.backward = csr_mm_backward, .saves = kSavesAll, .forms = kFunction, .heavy = true}},
     {"_csr_inner(crow: Tensor, col: Tensor, a: Tensor, b: Tensor) -> Tensor",

@@ -183,10 +183,7 @@ def embedding_bag(
             return sums / max(bags_in_rows.size(1), 1) if mode == "mean" else sums
         if plain and max_norm is None and input.numel() > 0:
             # A product with the sparse matrix that has the bags as rows.
-            factors = per_sample_weights
-            if factors is None:
-                factors = weight.new_ones(input.shape)
-            sums = ops._csr_mm(starts, input, factors, weight)
+            sums = ops._csr_mm(starts, input, per_sample_weights, weight)
             if mode == "mean":
                 sums = sums / lengths.clamp_min(1).unsqueeze(-1).to(sums.dtype)
             return sums

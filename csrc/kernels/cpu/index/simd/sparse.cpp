@@ -7,31 +7,70 @@ namespace {
 
 constexpr int64_t kAhead = 8;  // elements between a row's prefetch and its use
 
-// The elements of one row of the matrix; `end` is where those of the last row end.
+// The elements of one row of the matrix, all ones where `values` is null; rows of x are prefetched
+// for elements before `known`.
 template <class T> struct Elements {
   const int64_t* column;
   const T* values;
-  int64_t begin, count, end;
+  int64_t begin, end, known;
 };
 
-// N registers of the result stay in registers while the rows of x go by.
-template <int N, class T> FN void sum_block(const Elements<T>& e, const T* x, int64_t width, T* y) {
+// N registers of the result stay in registers while the rows of x go by. The last of them is at
+// `last`, so that it can end where the row does. Few registers would wait for the addition before,
+// so several rows of x are added up apart.
+template <int N, bool kOnes, class T>
+FN void sum_block(const Elements<T>& e, const T* x, int64_t width, int64_t last, T* y) {
   constexpr int64_t lanes = kLanes<T>, bytes = N * kRegisterBytes;
-  Vec<T> sum[N] = {};
-  for (int64_t k = e.begin; k < e.begin + e.count; ++k) {
-    if (k + kAhead < e.end) prefetch<3>(x + e.column[k + kAhead] * width, bytes);
+  constexpr int kApart = N <= 2 ? 4 : N <= 4 ? 2 : 1;
+  Vec<T> sum[kApart][N] = {};
+  const auto add = [&](int64_t k, Vec<T>* to) {
+    if (k + kAhead < e.known) prefetch<3>(x + e.column[k + kAhead] * width, bytes);
     const T* row = x + e.column[k] * width;
-    const auto value = broadcast_to<T>(e.values[k]);
-    for (int i = 0; i < N; ++i) sum[i] += value * load(row + i * lanes);
-  }
-  for (int i = 0; i < N; ++i) store(y + i * lanes, sum[i]);
+    for (int i = 0; i < N; ++i) {
+      const auto taken = load(row + (i + 1 < N ? i * lanes : last));
+      if constexpr (kOnes) to[i] += taken;
+      else to[i] += broadcast_to<T>(e.values[k]) * taken;
+    }
+  };
+  int64_t k = e.begin;
+  for (; k + kApart <= e.end; k += kApart)
+    for (int u = 0; u < kApart; ++u) add(k + u, sum[u]);
+  for (; k < e.end; ++k) add(k, sum[0]);
+  for (int u = kApart / 2; u > 0; u /= 2)
+    for (int v = 0; v < u; ++v)
+      for (int i = 0; i < N; ++i) sum[v][i] += sum[v + u][i];
+  for (int i = 0; i < N; ++i) store(y + (i + 1 < N ? i * lanes : last), sum[0][i]);
 }
-template <class T>
+template <bool kOnes, class T>
 FN void sum_tail(const Elements<T>& e, const T* x, int64_t width, const FirstLanes<T>& tail, T* y) {
   Vec<T> sum{};
-  for (int64_t k = e.begin; k < e.begin + e.count; ++k)
-    sum += broadcast_to<T>(e.values[k]) * tail.load(x + e.column[k] * width);
+  for (int64_t k = e.begin; k < e.end; ++k) {
+    const auto taken = tail.load(x + e.column[k] * width);
+    if constexpr (kOnes) sum += taken;
+    else sum += broadcast_to<T>(e.values[k]) * taken;
+  }
   tail.store(y, sum);
+}
+
+// A row of at least one register: blocks of eight, and the rest in one that may overlap them.
+template <bool kOnes, class T>
+FN void sum_row(const Elements<T>& e, const T* x, int64_t width, T* y) {
+  constexpr int64_t lanes = kLanes<T>, wide = 8 * lanes;
+  int64_t j = 0;
+  for (; j + wide <= width; j += wide) sum_block<8, kOnes>(e, x + j, width, wide - lanes, y + j);
+  const int64_t last = width - lanes - j;  // where the last register begins
+  const auto rest = [&]<int N>() { sum_block<N, kOnes>(e, x + j, width, last, y + j); };
+  switch ((width - j + lanes - 1) / lanes) {
+    case 1: return rest.template operator()<1>();
+    case 2: return rest.template operator()<2>();
+    case 3: return rest.template operator()<3>();
+    case 4: return rest.template operator()<4>();
+    case 5: return rest.template operator()<5>();
+    case 6: return rest.template operator()<6>();
+    case 7: return rest.template operator()<7>();
+    case 8: return rest.template operator()<8>();
+    default: return;
+  }
 }
 
 // The sum of one row's elements times those of a vector that their columns name; `right` becomes
@@ -90,19 +129,21 @@ bool times_vector(const int64_t* start, int64_t rows, const int64_t* column, con
   return right;
 }
 
+template <bool kOnes, class T>
+void product_of(const int64_t* start, int64_t rows, const int64_t* column, const T* values,
+                const T* x, int64_t width, bool fetch, T* y) {
+  const FirstLanes<T> tail(width);
+  for (int64_t i = 0; i < rows; ++i, y += width) {
+    const Elements<T> e{column, values, start[i], start[i + 1], fetch ? start[rows] : 0};
+    if (width >= kLanes<T>) sum_row<kOnes>(e, x, width, y);
+    else sum_tail<kOnes>(e, x, width, tail, y);
+  }
+}
 template <class T>
 void product(const int64_t* start, int64_t rows, const int64_t* column, const T* values, const T* x,
-             int64_t width, T* y) {
-  constexpr int64_t lanes = kLanes<T>;
-  const FirstLanes<T> tail(width % lanes);
-  for (int64_t i = 0; i < rows; ++i, y += width) {
-    const Elements<T> e{column, values, start[i], start[i + 1] - start[i], start[rows]};
-    int64_t j = 0;
-    for (; j + 8 * lanes <= width; j += 8 * lanes) sum_block<8>(e, x + j, width, y + j);
-    for (; j + 4 * lanes <= width; j += 4 * lanes) sum_block<4>(e, x + j, width, y + j);
-    for (; j + lanes <= width; j += lanes) sum_block<1>(e, x + j, width, y + j);
-    if (j < width) sum_tail(e, x + j, width, tail, y + j);
-  }
+             int64_t width, bool fetch, T* y) {
+  if (values) product_of<false>(start, rows, column, values, x, width, fetch, y);
+  else product_of<true>(start, rows, column, values, x, width, fetch, y);
 }
 
 template <class T>

@@ -11,8 +11,9 @@ namespace taeda::cpu::simd {
 
 template <class T> struct SparseLoops {
   // Row i of y (rows x width) = the sum of values[k] * row column[k] of x over row i's elements k.
+  // Without `values` they are ones. `fetch`: rows of x are worth prefetching.
   void (*product)(const int64_t* start, int64_t rows, const int64_t* column, const T* values,
-                  const T* x, int64_t width, T* y);
+                  const T* x, int64_t width, bool fetch, T* y);
   // The same of a vector x of `size` elements. False where a row ends before it begins or after the
   // last one's end, or a column is outside; start[0] and start[rows] are in order.
   bool (*times_vector)(const int64_t* start, int64_t rows, const int64_t* column, const T* values,
