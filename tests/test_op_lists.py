@@ -27,6 +27,7 @@ ALLOWED = {
     "python/taeda/distributed/tensor/_dtensor.py: _LOCAL": "methods that a DTensor leaves to its parts",
     "python/taeda/nn/parameter.py: _SHAPELESS": "methods that a parameter without shape has",
     "python/taeda/insight/_mistakes.py: FIXES": "advice in words, of its own for each",
+    "python/taeda/functional/__init__.py: _LAZY": "names of PyTorch's module of that name",
     "python/taeda/_dispatched.py: _FIRST_NAMES": "names of PyTorch's operator registry",
     "python/taeda/_dispatched.py: _RULES": "names of PyTorch's operator registry",
     "csrc/ops/pointwise/copy.cpp: float": "defines rows",

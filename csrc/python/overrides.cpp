@@ -114,6 +114,17 @@ void check_not_running(PyObject* func) {
 
 // Tensor.__torch_function__(cls, func, types, args=(), kwargs=None): runs the op and converts its
 // results to the subclass.
+// The keyword arguments of a call; null where there are none.
+PyObject* keywords(PyObject* kwargs) {
+  if (!kwargs || kwargs == Py_None) return nullptr;
+  if (!PyDict_Check(kwargs)) {
+    must(PyErr_Format(PyExc_TypeError,
+                      "__torch_function__(): argument 'kwargs' must be a dict, not %.200s",
+                      Py_TYPE(kwargs)->tp_name));
+  }
+  return kwargs;
+}
+
 PyObject* default_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
   PyObject *func, *types, *inner_args = nullptr, *inner_kwargs = nullptr;
@@ -133,10 +144,10 @@ PyObject* default_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
     }
     check_not_running(func);
     PyRef positional = inner_args ? take(PySequence_Tuple(inner_args)) : take(PyTuple_New(0));
+    PyObject* const named = keywords(inner_kwargs);
     PyObject* const outer = std::exchange(running, func);
     ++disabled_depth;
-    PyObject* result = python_call(PyObject_Call, func, positional.get(),
-                                   inner_kwargs == Py_None ? nullptr : inner_kwargs);
+    PyObject* result = python_call(PyObject_Call, func, positional.get(), named);
     --disabled_depth;
     running = outer;
     PyRef held(must(result));
@@ -156,9 +167,9 @@ PyObject* plain_function(PyObject*, PyObject* args, PyObject* kwargs) {
   }
   return guarded([&]() -> PyObject* {
     PyRef positional = inner_args ? take(PySequence_Tuple(inner_args)) : take(PyTuple_New(0));
+    PyObject* const named = keywords(inner_kwargs);
     ++disabled_depth;
-    PyObject* result = python_call(PyObject_Call, func, positional.get(),
-                                   inner_kwargs == Py_None ? nullptr : inner_kwargs);
+    PyObject* result = python_call(PyObject_Call, func, positional.get(), named);
     --disabled_depth;
     return must(result);
   });

@@ -178,11 +178,6 @@ OUT_OF_SCOPE: dict[str, str] = {
 SIGNATURES: dict[str | tuple[str, str], str] = {
     "rsub": "`alpha` may follow by position; PyTorch takes it so after a number alone",
     (
-        "split",
-        "keyword",
-    ): "the input's keyword is `input`, as in every other function, not `tensor`",
-    ("split-list_args", "keyword"): "the input's keyword is `input`, not `tensor`",
-    (
         "rsub",
         "all positional",
     ): "`alpha` may follow by position; PyTorch takes it so after a number",

@@ -423,6 +423,21 @@ os._exit(0)
     assert "SystemError" not in out
 
 
+def test_keywords_of_a_torch_function_are_a_dict():
+    code = """
+for call in (taeda.Tensor.__torch_function__, taeda._C._disabled_torch_function_impl):
+    for kwargs in ((2,), "x", 3):
+        try:
+            call(taeda.add, (), (1, 2), kwargs)
+        except TypeError as error:
+            print(error)
+    print(call(taeda.add, (), (taeda.ones(1), 2), {"alpha": 3}).item())
+"""
+    names = ("tuple", "str", "int")
+    messages = [f"__torch_function__(): argument 'kwargs' must be a dict, not {n}" for n in names]
+    assert run(code) == (0, "\n".join([*messages, "7.0"] * 2), "")
+
+
 # ---- threads at the end -------------------------------------------------------------------------
 
 AT_THE_END = {

@@ -218,9 +218,9 @@ def convolution(
         call(framework, x, leaf).backward(g)
         return leaf.grad
 
-    title = f"{algorithm}, {w[2]} x {w[3]}, {x[1]} to {w[0]} channels" + (
-        f", stride {stride}" if stride > 1 else ""
-    )
+    title = f"{algorithm}, {w[2]} x {w[3]}, {x[1]} to {w[0]} channels"
+    title += f" in {groups} groups" if groups > 1 else ""
+    title += f", stride {stride}" if stride > 1 else ""
     for name, inputs, run, reference in (
         ("", arrays(x, w), call, lambda a, b: convolve(a, b, *how)),
         (
@@ -240,7 +240,7 @@ def convolution(
             "convolutions",
             title + name,
             inputs,
-            Forced(algorithm.replace(" ", "_"), run),
+            Forced(algorithm, run),
             bilinear(reference),
             dtypes,
         )
@@ -253,7 +253,7 @@ convolution("nhwc", (2, 32, 14, 14), (32, 32, 3, 3), last=True)
 convolution("nhwc", (2, 64, 14, 14), (48, 64, 1, 1), padding=0)
 convolution("winograd", (2, 32, 14, 14), (32, 32, 3, 3), dtypes=SINGLE)
 convolution("depthwise", (2, 32, 14, 14), (32, 1, 3, 3), groups=32)
-convolution("depthwise nhwc", (2, 32, 14, 14), (32, 1, 3, 3), groups=32, last=True)
+convolution("nhwc", (2, 32, 14, 14), (32, 1, 3, 3), groups=32, last=True)
 rows(
     "convolutions",
     "conv2d, 3 x 3, 32 to 32 channels",
