@@ -126,18 +126,23 @@ inline int64_t of_rows(DType dtype, const void* x, int64_t n, int64_t m, bool so
   return count;
 }
 
+// The last occurrence of the first of the most frequent of n sorted numbers.
+template <class T> constexpr int64_t last_of_mode(const T* sorted, int64_t n) {
+  int64_t best = 0, best_length = 0;
+  for (int64_t begin = 0, end = 0; begin < n; begin = end) {
+    for (end = begin + 1; end < n && sorted[end] == sorted[begin];) ++end;
+    if (end - begin > best_length) {
+      best_length = end - begin;
+      best = end - 1;
+    }
+  }
+  return best;
+}
 template <class T>
 inline void find_modes(const T* sorted, const int64_t* order, T* values, int64_t* indices,
                        int64_t rows, int64_t n) {
   for (int64_t l = 0; l < rows; ++l, sorted += n, order += n) {
-    int64_t best = 0, best_length = 0;
-    for (int64_t begin = 0, end; begin < n; begin = end) {
-      for (end = begin + 1; end < n && sorted[end] == sorted[begin];) ++end;
-      if (end - begin > best_length) {
-        best_length = end - begin;
-        best = end - 1;
-      }
-    }
+    const int64_t best = last_of_mode(sorted, n);
     values[l] = sorted[best];
     indices[l] = order[best];
   }

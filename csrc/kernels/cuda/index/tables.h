@@ -4,7 +4,9 @@
 
 namespace taeda::cuda {
 
+void add_histogram_tables(std::vector<DeviceTable>& to);
 void add_list_tables(std::vector<DeviceTable>& to);
+void add_run_tables(std::vector<DeviceTable>& to);
 void add_scatter_tables(std::vector<DeviceTable>& to);
 void add_search_tables(std::vector<DeviceTable>& to);
 void add_sort_tables(std::vector<DeviceTable>& to);
