@@ -45,6 +45,8 @@ Head head_of(const Tensor& t) {
 // Whether a loss is one finite number.
 bool is_finite_number(const Tensor& loss) {
   if (!is_floating(loss.dtype()) || loss.numel() != 1) return false;
+  if (const auto bytes = memory_of(loss); loss.dtype() == DType::Float32 && !bytes.empty())
+    return std::isfinite(*reinterpret_cast<const float*>(bytes.data()));
   try {
     return std::isfinite(loss.item().to<double>());
   } catch (const std::exception&) {  // of a device, or a kind, without memory
