@@ -6,6 +6,7 @@
 #include "autograd/saved.h"
 #include "base/warn.h"
 #include "ops/core/tensor_ops.h"
+#include "python/gradient_watch.h"
 #include "python/module.h"
 #include "python/step_log.h"
 #include "python/tensor_type.h"
@@ -379,13 +380,20 @@ PyObject* tensor_backward(PyObject* self, PyObject* args, PyObject* kwargs) {
       return nullptr;
     }
   }
-  return guarded([&] {
+  return guarded([&]() -> PyObject* {
+    const Tensor& loss = tensor_of(self);
+    const auto watch = watch_of_backward();
+    const bool plain =
+        gradient == Py_None && retain == Py_None && create == Py_False && inputs == Py_None;
+    if (watch && !(plain && watch->is_usual(loss))) return watch->tell(self, args, kwargs);
     Roots roots;
-    roots.add(tensor_of(self),
+    roots.add(loss,
               gradient == Py_None ? Tensor() : expect_tensor(gradient, "backward(): gradient"), 0);
     bool create_graph = is_true(create);
-    tell_of_backward(tensor_of(self));
+    tell_of_backward(loss);
+    if (watch) watch->before_pass();
     run(roots, {retain == Py_None ? create_graph : is_true(retain), create_graph}, inputs);
+    if (watch) watch->after_pass();
     return Py_NewRef(Py_None);
   });
 }

@@ -1,5 +1,7 @@
 // What taeda.strict looks at in each backward pass and in each step. Python code that looks at
 // every gradient would cost a small step several times as much.
+#include "python/gradient_watch.h"
+
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -67,8 +69,8 @@ class GradientWatch {
   bool reused() const { return reused_; }
   // Whether the last step has used the gradient as it is now.
   bool stale() const {
-    const Tensor* now = gradient();
-    return now && used_ && is_known(*now) && head_ == head_of(*now);
+    const Tensor now = gradient();
+    return now.defined() && used_ && is_known(now) && head_ == head_of(now);
   }
 
   // Begins again: with another parameter, or as the gradient is known to be of one pass.
@@ -78,15 +80,15 @@ class GradientWatch {
   }
 
   void before_pass() {
-    const Tensor* now = gradient();
-    const bool cleared = !now || is_zero(*now);
+    const Tensor now = gradient();
+    const bool cleared = !now.defined() || is_zero(now);
     if (cleared) counted(0, false);
-    if (cleared || now->impl() != known_.impl()) used_ = false;
+    if (cleared || now.impl() != known_.impl()) used_ = false;
     note(now);
   }
   void after_pass() {
-    const Tensor* now = gradient();
-    if (!now || is_known(*now)) return;
+    const Tensor now = gradient();
+    if (!now.defined() || is_known(now)) return;
     counted(backwards_ + 1, reused_ || used_);
     used_ = false;
     note(now);
@@ -94,29 +96,29 @@ class GradientWatch {
 
   // Whether a step may use the gradient: notes it then. What it finds otherwise, Python looks at.
   bool usual_step() {
-    if (!gradient() || reused_ || backwards_ > limit_ || stale()) return false;
+    if (!gradient().defined() || reused_ || backwards_ > limit_ || stale()) return false;
     stepped();
     return true;
   }
   // Notes the gradient that a step uses.
   void stepped() {
-    const Tensor* now = gradient();
-    used_ = now;
+    const Tensor now = gradient();
+    used_ = now.defined();
     note(now);
   }
 
  private:
-  const Tensor* gradient() const {
+  Tensor gradient() const {
     const AutogradMeta* meta = meta_of(sentinel_.impl());
-    return meta && meta->grad.defined() ? &meta->grad : nullptr;
+    return meta ? meta->grad : Tensor();
   }
   bool is_known(const Tensor& t) const {
     return known_.impl() == t.impl() && version_ == t.version();
   }
-  void note(const Tensor* now) {
-    if (known_.impl() != (now ? now->impl() : nullptr)) known_ = now ? *now : Tensor();
-    version_ = now ? now->version() : 0;
-    head_ = now ? head_of(*now) : Head();
+  void note(const Tensor& now) {
+    if (known_.impl() != now.impl()) known_ = now;
+    version_ = now.defined() ? now.version() : 0;
+    head_ = now.defined() ? head_of(now) : Head();
   }
   void counted(int64_t backwards, bool reused) {
     backwards_ = backwards;
@@ -133,34 +135,30 @@ class GradientWatch {
   bool reused_ = false;
 };
 
-// What is looked at in every backward pass.
-class BackwardWatch {
- public:
-  explicit BackwardWatch(nb::object run) : run_(std::move(run)) {}
+std::shared_ptr<BackwardWatch> backward_watch;
+thread_local bool backward_is_told = false;
 
-  int64_t patience = 0;  // so many passes need no other checks
-  std::vector<std::shared_ptr<GradientWatch>> gradients;
+bool BackwardWatch::is_usual(const Tensor& loss) {
+  if (patience <= 0 || !is_finite_number(loss)) return false;
+  --patience;
+  return true;
+}
 
-  // Runs a pass, unless it needs more checks.
-  bool run_usual(nb::handle loss) {
-    if (patience <= 0 || !is_tensor(loss.ptr()) || !is_finite_number(tensor_of(loss.ptr())))
-      return false;
-    --patience;
-    before_pass();
-    run_(loss);
-    after_pass();
-    return true;
-  }
-  void before_pass() {
-    for (const auto& gradient : gradients) gradient->before_pass();
-  }
-  void after_pass() {
-    for (const auto& gradient : gradients) gradient->after_pass();
-  }
+PyObject* BackwardWatch::tell(PyObject* loss, PyObject* args, PyObject* kwargs) const {
+  const nb::object function = told_, all = nb::make_tuple(nb::handle(loss)) + nb::borrow(args);
+  backward_is_told = true;
+  PyObject* result = PyObject_Call(function.ptr(), all.ptr(), kwargs);
+  backward_is_told = false;  // it may have failed before the pass
+  return result;
+}
 
- private:
-  nb::object run_;
-};
+// What runs between may change the list.
+void BackwardWatch::before_pass() const {
+  for (size_t i = 0; i < gradients.size(); ++i) std::shared_ptr(gradients[i])->before_pass();
+}
+void BackwardWatch::after_pass() const {
+  for (size_t i = 0; i < gradients.size(); ++i) std::shared_ptr(gradients[i])->after_pass();
+}
 
 }  // namespace taeda::py
 
@@ -181,13 +179,14 @@ void bind_gradient_watch(nb::module_& m) {
            "Note the gradient that a step uses, unless something is wrong with it.")
       .def("stepped", &GradientWatch::stepped, "Note the gradient that a step uses.");
   nb::class_<BackwardWatch>(m, "_BackwardWatch", "The quick checks of every backward pass.")
-      .def(nb::init<nb::object>(), nb::arg("run"))
+      .def(nb::init<nb::object>(), nb::arg("told"))
       .def_rw("patience", &BackwardWatch::patience)
       .def_rw("gradients", &BackwardWatch::gradients)
-      .def("run_usual", &BackwardWatch::run_usual, nb::arg("loss"),
-           "Run a pass, unless it needs more checks; whether it has run.")
       .def("before_pass", &BackwardWatch::before_pass, "Look at the gradients that are there.")
       .def("after_pass", &BackwardWatch::after_pass, "Look at them again.");
+  m.def(
+      "_watch_backward", [](std::shared_ptr<BackwardWatch> watch) { py::backward_watch = watch; },
+      nb::arg("watch").none(), "Let Tensor.backward ask a watch; None: nothing.");
 }
 
 }  // namespace taeda

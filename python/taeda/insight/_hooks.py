@@ -25,12 +25,9 @@ class Listener(Protocol):
             None, or a function to call after the pass.
         """
 
-    def backward(self, told: Callable[..., Any]) -> Callable[..., Any]:
-        """What `Tensor.backward` is while nobody else listens: one function costs less than two.
-
-        Args:
-            told: `Tensor.backward` that calls `before_backward`, for what is not usual.
-        """
+    @property
+    def passes(self) -> Any:
+        """None, or a `_C._BackwardWatch`: `Tensor.backward` asks it alone in usual passes."""
 
 
 _listeners: list[Listener] = []
@@ -40,13 +37,15 @@ _method: Any = Tensor.__dict__["backward"]
 
 
 # Named arguments are passed faster than *args and **kwargs.
-def _told(
+@functools.wraps(plain_backward)
+def told(
     self: Any,
     gradient: Any = None,
     retain_graph: Any = None,
     create_graph: Any = False,
     inputs: Any = None,
 ) -> Any:
+    """`Tensor.backward` that tells the listeners."""
     plain = gradient is None and retain_graph is None and not create_graph and inputs is None
     given = () if plain else (gradient, retain_graph, create_graph, inputs)
     return _listened(self, lambda: plain_backward(self, *given), plain)
@@ -80,11 +79,10 @@ def leave(listener: Listener) -> None:
 
 
 def _replace() -> None:
-    backward = _method
-    if _listeners:
-        own = _listeners[0].backward(_told) if len(_listeners) == 1 else _told
-        backward = functools.wraps(plain_backward)(own)
-    Tensor.backward = backward  # type: ignore[method-assign]
+    quick = _listeners[0].passes if len(_listeners) == 1 else None
+    replaced = bool(_listeners) and quick is None
+    _C._watch_backward(quick)
+    Tensor.backward = told if replaced else _method  # type: ignore[method-assign]
     _C._run_backward = _run_backward if _listeners else _of_lists
 
 

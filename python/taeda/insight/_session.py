@@ -52,7 +52,7 @@ class Session:
         self.allow = allow
         self.every = every
         self.watches: list[Watch] = []
-        self.passes = _C._BackwardWatch(_hooks.plain_backward)
+        self.passes = _C._BackwardWatch(_hooks.told)
         self.steps = 0
         self.roots: dict[int, weakref.ref[Any]] = {}
         self.kept: set[int] = set()  # the numbers of graphs that were retained, or checked
@@ -122,23 +122,6 @@ class Session:
         return [module for module in found if module is not None]
 
     # ---- backward -------------------------------------------------------------------------------
-
-    def backward(self, told: Callable[..., Any]) -> Callable[..., Any]:
-        """`Tensor.backward`, which does in each step what it can do quickly."""
-        run_usual = self.passes.run_usual
-
-        def strict_backward(
-            loss: Any,
-            gradient: Any = None,
-            retain_graph: Any = None,
-            create_graph: Any = False,
-            inputs: Any = None,
-        ) -> Any:
-            plain = gradient is retain_graph is inputs is None and not create_graph
-            if not (plain and run_usual(loss)):
-                told(loss, gradient, retain_graph, create_graph, inputs)
-
-        return strict_backward
 
     def before_backward(self, loss: Any, plain: bool) -> Callable[[], None]:
         """Look at the loss and at gradients that are still there."""
