@@ -16,6 +16,9 @@ struct PoolShape {
   // Window i along a dimension reaches from floor(i * in / out) to ceil((i + 1) * in / out); kernel
   // and what follows it are not read.
   bool adaptive;
+  // The last dimension is of the channels, whose windows are single elements: `index` counts the
+  // positions along the others.
+  bool channels_last = false;
 };
 
 // What a window's sum is divided by: `divisor` if it is not 0; else the elements of the window, of
@@ -34,9 +37,11 @@ template <class T> struct PoolKernels {  // T: float, double; max_pool and avg_p
   // within [0, 1]. Padding, stride, dilation are not read.
   KernelFn<bool(const PoolShape& s, const T* x, const T* samples, T* y, int64_t* index)>
       fractional_max_pool;
-  // gx = 0, then gx[index] += gy for all maxima. `in` and `out` are sizes of a whole plane. False
-  // where an index lies outside of its plane; gx is then unfinished.
-  KernelFn<bool(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index, T* gx)>
+  // gx = 0, then gx[index] += gy for all maxima, in each of the channels, which follow one another
+  // in memory. `in` and `out` are positions of a whole plane. False where an index lies outside of
+  // its plane; gx is then unfinished.
+  KernelFn<bool(int64_t planes, int64_t in, int64_t out, int64_t channels, const T* gy,
+                const int64_t* index, T* gx)>
       scatter;
 
   KernelFn<void(const PoolShape& s, PoolAverage average, const T* x, T* y)> avg_pool;

@@ -19,20 +19,19 @@ struct PoolSpan {
 struct PoolWindows {
   int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
   int64_t in_volume = 1, out_volume = 1, window = 1;
+  int64_t channels = 1;            // elements at each position that an index counts
   std::vector<PoolSpan> spans[3];  // of all outputs, where windows are not all alike
 
   explicit PoolWindows(const PoolShape& s) {
-    // Narrow adaptive windows that are all alike are those of a strided pool.
-    const int last = s.spatial - 1;
-    bool alike = !s.adaptive || (s.out[last] >= 4 && s.in[last] <= 2 * s.out[last]);
-    for (int d = 0; s.adaptive && d < s.spatial; ++d)
-      alike = alike && s.out[d] > 0 && s.in[d] > 0 && s.in[d] % s.out[d] == 0;
     for (int d = 0; d < 3; ++d) {
       const int from = d - (3 - s.spatial);
       const bool used = from >= 0, given = used && !s.adaptive;
       in[d] = used ? s.in[from] : 1;
       out[d] = used ? s.out[from] : 1;
       const int64_t share = in[d] / std::max<int64_t>(1, out[d]);
+      // Adaptive windows that are all alike are those of a strided pool; narrow ones along a row.
+      const bool alike = !s.adaptive || (share > 0 && in[d] == share * out[d] &&
+                                         (d < 2 || (out[d] >= 4 && share <= 2)));
       kernel[d] = given ? s.kernel[from] : share + !alike;
       stride[d] = given ? s.stride[from] : std::max<int64_t>(1, share);
       padding[d] = given ? s.padding[from] : 0;
@@ -45,6 +44,7 @@ struct PoolWindows {
         spans[d].push_back({first, end, end - first});
       }
     }
+    if (s.channels_last) channels = in[2];
   }
   // Elements from the first to the last one that a window, or all of them, read with the padding.
   int64_t extent(int d) const { return (kernel[d] - 1) * dilation[d] + 1; }

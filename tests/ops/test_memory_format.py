@@ -153,3 +153,36 @@ def test_unpooling_keeps_the_format():
     assert y.is_contiguous(memory_format=LAST) and x.grad.is_contiguous(memory_format=LAST)
     plain = F.max_unpool2d(*F.max_pool2d(x.detach().contiguous(), 2, return_indices=True), 2)
     assert plain.is_contiguous() and taeda.equal(plain, y)
+
+
+POOLS = {
+    "max": lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True),
+    "max, dilated": lambda x: F.max_pool2d(x, 2, 1, 1, 2, ceil_mode=True, return_indices=True),
+    "adaptive max": lambda x: F.adaptive_max_pool2d(x, (3, 2), return_indices=True),
+    "average": lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    "average, ceil": lambda x: F.avg_pool2d(x, (2, 3), ceil_mode=True),
+    "adaptive average": lambda x: F.adaptive_avg_pool2d(x, (3, 2)),
+    "adaptive average, strided": lambda x: F.adaptive_avg_pool2d(x, (3, 7)),
+    "average of all": lambda x: F.adaptive_avg_pool2d(x, 1),
+}
+
+
+@pytest.mark.parametrize("channels", [1, 2, 4, 5, 8, 19])
+@pytest.mark.parametrize("name", POOLS)
+def test_pools_of_planes_whose_channels_are_neighbours(name, channels):
+    taeda.manual_seed(0)
+    x = taeda.randn(3, channels, 9, 7, dtype=taeda.float64)
+    x[0, channels - 1, 4, 3] = float("nan")
+    found = []
+    for given in (x, x.to(memory_format=LAST), x.to(memory_format=LAST)[:, :, ::2]):
+        leaf = given.detach().requires_grad_()
+        made = POOLS[name](leaf)
+        made, *indices = made if isinstance(made, tuple) else (made,)
+        made.nan_to_num().cos().sum().backward()
+        found.append((made.detach(), *indices, leaf.grad))
+    for plain, last in zip(*found[:2], strict=True):
+        taeda.testing.assert_close(last, plain, equal_nan=True)
+    again = POOLS[name](x[:, :, ::2].contiguous())  # of memory that is not dense
+    again = again if isinstance(again, tuple) else (again,)
+    for plain, last in zip(again, found[2], strict=False):
+        taeda.testing.assert_close(last, plain, equal_nan=True)

@@ -16,17 +16,18 @@ Tensor avg_pool(const Tensor& self, const Dims& kernel, const Dims& stride, cons
   Pool p = expanded(what, N, kernel, stride, padding, Dims{1}, ceil_mode);
   Dims out = output_sizes(what, self, p);
   DType compute = self.dtype() == DType::Int64 ? DType::Int64 : compute_dtype(self.dtype(), what);
-  Tensor y = empty(with_spatial(self, out), {compute, self.device()});
+  const ChannelLayout layout = layout_of(self, N);
+  Tensor y = empty(layout.moved(with_spatial(self, out)), {compute, self.device()});
   if (y.numel() && !y.is_meta()) {
-    Tensor x = prepared(self, compute);
+    Tensor x = layout.operand(self, compute);
     visit_pooled(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernels<PoolKernels<T>>(x.device())
-          .avg_pool(windows(self, out, p), {count_include_pad, divisor.value_or(0)}, x.data_as<T>(),
-                    y.data_as<T>());
+          .avg_pool(windows(self, out, p, layout), {count_include_pad, divisor.value_or(0)},
+                    x.data_as<T>(), y.data_as<T>());
     });
   }
-  return finished(y, self.dtype());
+  return layout.result(y, self.dtype());
 }
 
 void check_gradient(const char* what, const Tensor& grad, DimsRef sizes, int64_t n) {
@@ -43,9 +44,10 @@ Tensor avg_pool_gradient(const Tensor& grad, const Dims& sizes, const Dims& kern
                          bool count_include_pad, std::optional<int64_t> divisor, int64_t n) {
   check_gradient("avg_pool_backward", grad, sizes, n);
   DType compute = compute_dtype(grad.dtype(), "avg_pool_backward");
-  Tensor gx = zeros(sizes, {compute, grad.device()});
+  const ChannelLayout layout = layout_of(grad, n);
+  const Tensor gx = layout.result(zeros(layout.moved(sizes), {compute, grad.device()}), compute);
   if (grad.numel() && !gx.is_meta()) {
-    Tensor g = prepared(grad, compute);
+    Tensor g = layout.operand(grad, compute);
     Pool p = expanded("avg_pool_backward", n, kernel, stride, padding, Dims{1}, ceil_mode);
     Dims out(grad.sizes().last(static_cast<size_t>(n)));
     check(same(out, output_sizes("avg_pool_backward", gx, p)),
@@ -54,7 +56,7 @@ Tensor avg_pool_gradient(const Tensor& grad, const Dims& sizes, const Dims& kern
     visit_floating(compute, "avg_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernels<PoolKernels<T>>(g.device())
-          .avg_pool_backward(windows(gx, out, p), {count_include_pad, divisor.value_or(0)},
+          .avg_pool_backward(windows(gx, out, p, layout), {count_include_pad, divisor.value_or(0)},
                              g.data_as<T>(), gx.data_as<T>());
     });
   }
@@ -98,25 +100,27 @@ template <int N> Tensor adaptive_avg_pool(const Tensor& self, const Dims& out) {
   // As in PyTorch, no channels at all are refused in three dimensions alone.
   Dims sizes = adaptive_sizes(what, self, out, N, N == 3);
   DType compute = compute_dtype(self.dtype(), what);
-  Tensor y = empty(sizes, {compute, self.device()});
+  const ChannelLayout layout = layout_of(self, N);
+  Tensor y = empty(layout.moved(sizes), {compute, self.device()});
   if (y.numel() && !y.is_meta()) {
-    Tensor x = prepared(self, compute);
+    Tensor x = layout.operand(self, compute);
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernels<PoolKernels<T>>(x.device())
-          .avg_pool(plane_shape(self, out, N), {}, x.data_as<T>(), y.data_as<T>());
+          .avg_pool(plane_shape(self, out, N, layout), {}, x.data_as<T>(), y.data_as<T>());
     });
   }
-  return finished(y, self.dtype());
+  return layout.result(y, self.dtype());
 }
 
 Tensor adaptive_avg_gradient(const Tensor& grad, const Dims& sizes, int64_t n) {
   check_gradient("adaptive_avg_pool_backward", grad, sizes, n);
   DType compute = compute_dtype(grad.dtype(), "adaptive_avg_pool_backward");
-  Tensor gx = zeros(sizes, {compute, grad.device()});
+  const ChannelLayout layout = layout_of(grad, n);
+  const Tensor gx = layout.result(zeros(layout.moved(sizes), {compute, grad.device()}), compute);
   if (grad.numel() && !gx.is_meta()) {
-    Tensor g = prepared(grad, compute);
-    auto s = plane_shape(gx, grad.sizes().last(static_cast<size_t>(n)), n);
+    Tensor g = layout.operand(grad, compute);
+    auto s = plane_shape(gx, grad.sizes().last(static_cast<size_t>(n)), n, layout);
     visit_floating(compute, "adaptive_avg_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernels<PoolKernels<T>>(g.device()).avg_pool_backward(s, {}, g.data_as<T>(), gx.data_as<T>());

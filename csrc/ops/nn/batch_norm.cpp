@@ -1,4 +1,5 @@
 // Batch normalisation.
+#include "ops/nn/channels_last.h"
 #include "ops/nn/norm.h"
 
 namespace taeda {
@@ -6,7 +7,9 @@ namespace {
 
 BatchNormShape batch_shape(const Tensor& x, double eps) {
   int64_t n = x.size(0), c = x.dim() > 1 ? x.size(1) : 0;
-  return {n, c, n * c > 0 ? x.numel() / (n * c) : 0, eps};
+  const int64_t spatial = n * c > 0 ? x.numel() / (n * c) : 0;
+  if (is_channels_last(x)) return {n * spatial, c, 1, eps};
+  return {n, c, spatial, eps};
 }
 
 // running = (1 - momentum) * running + momentum * factor * value, in place and outside autograd.
@@ -43,10 +46,11 @@ TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Ten
   DType compute = compute_of(self, "batch_norm");
   const DType data = kernel_dtype<BatchNormKernels>(self.dtype(), self.device(), "batch_norm");
   Options o{compute, self.device()};
-  Tensor x = prepared(self, data), w = prepared(weight, compute), b = prepared(bias, compute);
-  Tensor y = empty(self.sizes(), {data, self.device()}), mean = empty(Dims{channels}, o),
+  const ChannelLayout layout{is_channels_last(self)};
+  Tensor x = layout.operand(self, data), w = prepared(weight, compute), b = prepared(bias, compute);
+  Tensor y = empty(x.sizes(), {data, self.device()}), mean = empty(Dims{channels}, o),
          invstd = empty(Dims{channels}, o);
-  if (self.is_meta()) return {finished(y, self.dtype()), mean, invstd};
+  if (self.is_meta()) return {layout.result(y, self.dtype()), mean, invstd};
   BatchNormShape s = batch_shape(self, eps);
   Tensor var = training ? empty(Dims{channels}, o) : prepared(running_var, compute);
   if (!training) copy_into(mean, running_mean);
@@ -66,7 +70,7 @@ TensorList native_batch_norm(const Tensor& self, const Tensor& weight, const Ten
     update_running(running_mean, mean, 1, momentum);
     update_running(running_var, var, count / (count - 1), momentum);
   }
-  return {finished(y, self.dtype()), mean, invstd};
+  return {layout.result(y, self.dtype()), mean, invstd};
 }
 
 TensorList native_batch_norm_backward(const Tensor& grad, const Tensor& self, const Tensor& weight,
@@ -85,8 +89,10 @@ TensorList native_batch_norm_backward(const Tensor& grad, const Tensor& self, co
   const DType data = compute == compute_of(self, "batch_norm")
                          ? kernel_dtype<BatchNormKernels>(self.dtype(), self.device(), "batch_norm")
                          : compute;
-  Tensor g = prepared(grad, data), x = prepared(self, data), w = prepared(weight, compute);
-  Tensor gx = empty(self.sizes(), {data, self.device()}), gw = zeros(mean.sizes(), o),
+  const ChannelLayout layout{is_channels_last(self)};
+  Tensor g = layout.operand(grad, data), x = layout.operand(self, data);
+  Tensor w = prepared(weight, compute);
+  Tensor gx = empty(x.sizes(), {data, self.device()}), gw = zeros(mean.sizes(), o),
          gb = zeros(mean.sizes(), o);
   if (gx.numel() && !gx.is_meta()) {
     visit_kernel_dtype(data, "batch_norm", [&](auto tag) {
@@ -99,7 +105,7 @@ TensorList native_batch_norm_backward(const Tensor& grad, const Tensor& self, co
     });
   }
   DType affine = weight.defined() ? weight.dtype() : self.dtype();
-  return {finished(gx, self.dtype()), finished(gw, affine), finished(gb, affine)};
+  return {layout.result(gx, self.dtype()), finished(gw, affine), finished(gb, affine)};
 }
 
 void batch_norm_backward(Backward& b) {

@@ -12,19 +12,21 @@ int64_t plane(DimsRef sizes, size_t n) { return numel_of(sizes.last(n)); }
 
 // Values and indices of any pooling that selects one element per window.
 template <class F>
-TensorList pick(const char* what, const Tensor& self, const Dims& sizes, bool integers, F&& run) {
+TensorList pick(const char* what, const Tensor& self, const Dims& sizes, bool integers,
+                ChannelLayout layout, F&& run) {
   const bool exact = integers && is_integral(self.dtype(), false);
   DType compute = exact ? DType::Int64 : compute_dtype(self.dtype(), what);
-  Tensor y = empty(sizes, {compute, self.device()}),
-         index = empty(sizes, {DType::Int64, self.device()});
+  const Dims made = layout.moved(sizes);
+  Tensor y = empty(made, {compute, self.device()}),
+         index = empty(made, {DType::Int64, self.device()});
   if (y.numel() && !y.is_meta()) {
-    Tensor x = prepared(self, compute);
+    Tensor x = layout.operand(self, compute);
     visit_pooled(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
       run(x.data_as<T>(), y.data_as<T>(), index.data_as<int64_t>());
     });
   }
-  return {finished(y, self.dtype()), index};
+  return {layout.result(y, self.dtype()), layout.result(index, DType::Int64)};
 }
 
 template <int N>
@@ -34,10 +36,12 @@ TensorList max_pool(const Tensor& self, const Dims& kernel, const Dims& stride, 
   check_input(names[N - 1], self, N);
   Pool p = expanded(names[N - 1], N, kernel, stride, padding, dilation, ceil_mode);
   Dims out = output_sizes(names[N - 1], self, p);
-  return pick(names[N - 1], self, with_spatial(self, out), true,
-              [&]<class T>(const T* x, T* y, int64_t* index) {
-                kernels<PoolKernels<T>>(self.device()).max_pool(windows(self, out, p), x, y, index);
-              });
+  const ChannelLayout layout = layout_of(self, N);
+  return pick(
+      names[N - 1], self, with_spatial(self, out), true, layout,
+      [&]<class T>(const T* x, T* y, int64_t* index) {
+        kernels<PoolKernels<T>>(self.device()).max_pool(windows(self, out, p, layout), x, y, index);
+      });
 }
 
 // Checks that `index` refers to elements of a plane of `sizes` and that `values` has the same
@@ -61,21 +65,24 @@ Tensor scatter_pool(const Tensor& grad, const Tensor& index, const Dims& sizes, 
   check_picked(index, sizes, grad.sizes(), n);
   DType compute = compute_dtype(grad.dtype(), "max_pool_backward");
   const Options options{compute, grad.device()};
-  Tensor gx = grad.numel() ? empty(sizes, options) : zeros(sizes, options);
+  const ChannelLayout layout = layout_of(index, n);
+  const Dims made = layout.moved(sizes);
+  Tensor gx = grad.numel() ? empty(made, options) : zeros(made, options);
   if (grad.numel() && !gx.is_meta()) {
     const int64_t in = plane(sizes, static_cast<size_t>(n)),
                   out = plane(grad.sizes(), static_cast<size_t>(n));
-    const Tensor g = prepared(grad, compute),
-                 idx = kept_inside(prepared(index, DType::Int64), 0, in);
+    const int64_t channels = layout.last ? sizes[1] : 1;
+    const Tensor g = layout.operand(grad, compute),
+                 idx = kept_inside(layout.operand(index, DType::Int64), 0, in);
     visit_floating(compute, "max_pool_backward", [&](auto tag) {
       using T = typename decltype(tag)::type;
       if (!kernels<PoolKernels<T>>(g.device())
-               .scatter(grad.numel() / out, in, out, g.data_as<T>(), idx.data_as<int64_t>(),
-                        gx.data_as<T>()))
+               .scatter(grad.numel() / out / channels, in, out, channels, g.data_as<T>(),
+                        idx.data_as<int64_t>(), gx.data_as<T>()))
         check_elements(idx, in);
     });
   }
-  return finished(gx, grad.dtype());
+  return layout.result(gx, grad.dtype());
 }
 
 Tensor gather_pool(const Tensor& self, const Tensor& index, int64_t n) {
@@ -118,11 +125,12 @@ Tensor max_pool_values(const Tensor& self, const Dims& kernel, const Dims& strid
 template <int N> TensorList adaptive_max_pool(const Tensor& self, const Dims& out) {
   static constexpr const char* names[] = {"adaptive_max_pool1d", "adaptive_max_pool2d",
                                           "adaptive_max_pool3d"};
-  return pick(
-      names[N - 1], self, adaptive_sizes(names[N - 1], self, out, N), false,
-      [&]<class T>(const T* x, T* y, int64_t* index) {
-        kernels<PoolKernels<T>>(self.device()).max_pool(plane_shape(self, out, N), x, y, index);
-      });
+  const ChannelLayout layout = layout_of(self, N);
+  return pick(names[N - 1], self, adaptive_sizes(names[N - 1], self, out, N), false, layout,
+              [&]<class T>(const T* x, T* y, int64_t* index) {
+                kernels<PoolKernels<T>>(self.device())
+                    .max_pool(plane_shape(self, out, N, layout), x, y, index);
+              });
 }
 
 // Of a batch (N, C, *spatial), with samples (N, C, spatial).
@@ -137,7 +145,7 @@ TensorList fractional_max_pool(const Tensor& self, const Tensor& samples, const 
             samples.is_meta() == self.is_meta(),
         what, "(): samples of shape ", to_string(samples.sizes()), " do not fit an input of shape ",
         to_string(self.sizes()));
-  PoolShape s = plane_shape(self, out, static_cast<int64_t>(n));
+  PoolShape s = plane_shape(self, out, static_cast<int64_t>(n), {});
   for (size_t d = 0; d < n; ++d) {
     s.kernel[d] = kernel[d];
     check(s.out[d] > 0 && s.kernel[d] > 0 && s.kernel[d] <= s.in[d] &&

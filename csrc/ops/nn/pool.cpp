@@ -6,15 +6,21 @@
 
 namespace taeda::pooling {
 
-PoolShape plane_shape(const Tensor& x, DimsRef out, int64_t n) {
+PoolShape plane_shape(const Tensor& x, DimsRef out, int64_t n, ChannelLayout layout) {
   PoolShape s{};
   s.adaptive = true;
   s.spatial = static_cast<int>(n);
   s.planes = 1;
-  for (int64_t d = 0; d < x.dim() - n; ++d) s.planes *= x.size(d);
+  for (int64_t d = 0; d < (layout.last ? 1 : x.dim() - n); ++d) s.planes *= x.size(d);
   for (int64_t d = 0; d < n; ++d) {
     s.in[d] = x.size(x.dim() - n + d);
     s.out[d] = out[static_cast<size_t>(d)];
+  }
+  if (layout.last) {
+    const int c = s.spatial++;
+    s.in[c] = s.out[c] = x.size(1);
+    s.kernel[c] = s.stride[c] = s.dilation[c] = 1;
+    s.channels_last = true;
   }
   return s;
 }
@@ -86,8 +92,8 @@ Dims output_sizes(const char* what, const Tensor& x, const Pool& p) {
   return out;
 }
 
-PoolShape windows(const Tensor& x, const Dims& out, const Pool& p) {
-  auto s = plane_shape(x, out, static_cast<int64_t>(out.size()));
+PoolShape windows(const Tensor& x, const Dims& out, const Pool& p, ChannelLayout layout) {
+  auto s = plane_shape(x, out, static_cast<int64_t>(out.size()), layout);
   s.adaptive = false;
   for (size_t d = 0; d < out.size(); ++d) {
     // With ceil_mode a kernel may reach beyond the padded input, where nothing counts.

@@ -58,6 +58,7 @@ void window_maximum(const PoolWindows& p, const PoolSpan& a, const PoolSpan& b, 
   if (window.depth > 0 && window.height > 0 && window.width > 0)
     loops<T>().maximum(x + corner, window, y, index);
   *index += corner;
+  if (p.channels != 1) *index /= p.channels;
 }
 
 template <class T> void maxima_by_window(const PoolWindows& p, const T* x, T* y, int64_t* index) {
@@ -126,33 +127,37 @@ template <class T> class LineMaxima {
     const int64_t from = first_[d] * p_.stride[d] - p_.padding[d];
     const int64_t start =
         p_.row(a.first, d == 2 ? across.first : from) + (d == 2 ? from : across.first);
-    const std::vector<int32_t>& taps =
-        taps_[d].of(p_, a.last - a.first, d == 2 ? across.last - across.first : p_.extent(1),
-                    d == 2 ? p_.extent(2) : across.last - across.first);
-    loops<T>().maxima(x + start, taps.data(), std::ssize(taps),
-                      p_.stride[d] * (d == 2 ? 1 : p_.in[2]), count, static_cast<int32_t>(start), y,
-                      index);
+    Taps& taps = taps_[d];
+    taps.set(p_, a.last - a.first, d == 2 ? across.last - across.first : p_.extent(1),
+             d == 2 ? p_.extent(2) : across.last - across.first);
+    const int64_t step = p_.stride[d] * (d == 2 ? 1 : p_.in[2]);
+    loops<T>().maxima(x + start,
+                      {taps.offsets.data(), taps.indices.data(), std::ssize(taps.offsets), step,
+                       p_.channels == 1 ? step : 0, static_cast<int32_t>(start / p_.channels)},
+                      count, y, index);
     return true;
   }
 
-  // The elements of a window of this extent, as offsets from its first one.
+  // The elements of a window of this extent, as offsets from its first one and as they are counted.
   struct Taps {
-    std::vector<int32_t> offsets;
+    std::vector<int32_t> offsets, indices;
     int64_t depth = 0, height = 0, width = 0;
 
-    const std::vector<int32_t>& of(const PoolWindows& p, int64_t d, int64_t h, int64_t w) {
-      if (d == depth && h == height && w == width) return offsets;
+    void set(const PoolWindows& p, int64_t d, int64_t h, int64_t w) {
+      if (d == depth && h == height && w == width) return;
       depth = d;
       height = h;
       width = w;
       offsets.clear();
+      indices.clear();
       for (int64_t i = 0; i < d; i += p.dilation[0]) {
         for (int64_t j = 0; j < h; j += p.dilation[1]) {
-          for (int64_t k = 0; k < w; k += p.dilation[2])
+          for (int64_t k = 0; k < w; k += p.dilation[2]) {
             offsets.push_back(static_cast<int32_t>(p.row(i, j) + k));
+            indices.push_back(static_cast<int32_t>((p.row(i, j) + k) / p.channels));
+          }
         }
       }
-      return offsets;
     }
   };
 
@@ -253,7 +258,8 @@ template <class T> class Averages {
 
 template <class T> void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
   const PoolWindows p(s);
-  const bool by_lines = p.spans[2].empty() && p.in_volume <= INT32_MAX && p.out[2] >= 4;
+  const bool by_lines =
+      p.spans[1].empty() && p.spans[2].empty() && p.in_volume <= INT32_MAX && p.out[2] >= 4;
   parallel_for(s.planes, grain_of(p), [&](int64_t begin, int64_t end) {
     std::optional<LineMaxima<T>> lines;
     if (by_lines) lines.emplace(p);
@@ -289,17 +295,24 @@ bool fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y,
 }
 
 template <class T>
-bool scatter(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index, T* gx) {
+bool scatter(int64_t planes, int64_t in, int64_t out, int64_t channels, const T* gy,
+             const int64_t* index, T* gx) {
   std::atomic<bool> inside = true;
   const int64_t grain = std::max<int64_t>(1, kPoolWork / std::max<int64_t>(1, in + out));
-  parallel_each(planes, grain, [&](int64_t i) {
+  parallel_each(planes, grain / channels + 1, [&](int64_t i) {
+    const int64_t begin = i * out * channels, end = begin + out * channels;
     bool outside = false;
-    for (int64_t o = i * out; o < (i + 1) * out; ++o)
+    for (int64_t o = begin; o < end; ++o)
       outside |= static_cast<uint64_t>(index[o]) >= static_cast<uint64_t>(in);
     if (outside) return inside.store(false, std::memory_order_relaxed);
-    T* to = gx + i * in;
-    std::fill_n(to, in, T(0));
-    for (int64_t o = i * out; o < (i + 1) * out; ++o) to[index[o]] += gy[o];
+    T* to = gx + i * in * channels;
+    std::fill_n(to, in * channels, T(0));
+    if (channels == 1) {
+      for (int64_t o = begin; o < end; ++o) to[index[o]] += gy[o];
+    } else {
+      for (int64_t o = begin; o < end; o += channels)
+        for (int64_t c = 0; c < channels; ++c) to[index[o + c] * channels + c] += gy[o + c];
+    }
   });
   return inside;
 }

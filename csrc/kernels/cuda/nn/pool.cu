@@ -10,7 +10,7 @@ namespace {
 // A shape of always three dimensions, outermost first.
 struct Windows {
   int64_t in[3], out[3], kernel[3], stride[3], padding[3], dilation[3];
-  int64_t planes, in_volume = 1, out_volume = 1;
+  int64_t planes, in_volume = 1, out_volume = 1, channels = 1;
   bool adaptive;
 
   explicit Windows(const PoolShape& s) : planes(s.planes), adaptive(s.adaptive) {
@@ -26,6 +26,7 @@ struct Windows {
       in_volume *= in[d];
       out_volume *= out[d];
     }
+    if (s.channels_last) channels = in[2];
   }
 
   // The elements that window o reads along a dimension: first, first + dilation, ... below last;
@@ -85,23 +86,25 @@ template <class T> void max_pool(const PoolShape& s, const T* x, T* y, int64_t* 
           found = at;
         }
     y[i] = best;
-    index[i] = found;
+    index[i] = found / w.channels;
   });
 }
 
-// gx[index[o]] += gy[o] for all o of a plane, which a block takes in order: of the threads that
-// want to add to one element, that of the first o goes first, then the next. Elements that share a
-// claim wait for one another, too.
+// gx[index[o]] += gy[o] for all o of a channel of a plane, which a block takes in order: of the
+// threads that want to add to one element, that of the first o goes first, then the next. Elements
+// that share a claim wait for one another, too.
 template <class T>
-__global__ void add_in_order(int64_t in, int64_t out, const T* gy, const int64_t* index, T* gx,
-                             int* outside) {
+__global__ void add_in_order(int64_t in, int64_t out, int64_t channels, const T* gy,
+                             const int64_t* index, T* gx, int* outside) {
   constexpr int claims = 1024, nobody = kThreads;
   __shared__ int claim[claims];
   const int self = static_cast<int>(threadIdx.x);
   for (int i = self; i < claims; i += kThreads) claim[i] = nobody;
-  const int64_t plane = blockIdx.x;
+  const int64_t plane = blockIdx.x / channels, channel = blockIdx.x % channels;
+  gx += plane * in * channels + channel;
   for (int64_t first = 0; first < out; first += kThreads) {
-    const int64_t o = first + self, at = o < out ? index[plane * out + o] : 0;
+    const int64_t o = first + self, from = (plane * out + o) * channels + channel;
+    const int64_t at = o < out ? index[from] : 0;
     bool waits = o < out && at >= 0 && at < in;
     if (o < out && !waits && outside) *outside = 1;
     int* own = claim + at % claims;
@@ -111,18 +114,19 @@ __global__ void add_in_order(int64_t in, int64_t out, const T* gy, const int64_t
       const bool is_first = waits && *own == self;
       __syncthreads();
       if (!is_first) continue;
-      gx[plane * in + at] += gy[plane * out + o];
+      gx[at * channels] += gy[from];
       *own = nobody;
       waits = false;
     }
   }
 }
 template <class T>
-bool scatter(int64_t planes, int64_t in, int64_t out, const T* gy, const int64_t* index, T* gx) {
-  each(planes * in, [=] __device__(int64_t i) { gx[i] = T(0); });
+bool scatter(int64_t planes, int64_t in, int64_t out, int64_t channels, const T* gy,
+             const int64_t* index, T* gx) {
+  each(planes * in * channels, [=] __device__(int64_t i) { gx[i] = T(0); });
   const auto run = [&](int* outside) {
-    launch(add_in_order<T>, static_cast<unsigned>(planes), kThreads, 0, in, out, gy, index, gx,
-           outside);
+    launch(add_in_order<T>, static_cast<unsigned>(planes * channels), kThreads, 0, in, out,
+           channels, gy, index, gx, outside);
   };
   if (!is_blocking()) {  // keep_inside() has seen to the indices
     run(nullptr);

@@ -35,11 +35,11 @@ FN void store_offsets(int64_t* to, auto v) {
 // ones overlap those before. Quick: without regard to NaN, which a sum of all elements tells; false
 // where there is one.
 template <int64_t L, int Step, bool Quick, class T>
-FN bool maxima_by(const T* x, const int32_t* taps, int64_t count, int64_t step, int64_t n,
-                  int32_t start, T* y, int64_t* at) {
+FN bool maxima_by(const T* x, const PoolTaps& window, int64_t n, T* y, int64_t* at) {
   using V = Vec<T, L>;
   using I = Vec<Offset<T>, L>;
-  if constexpr (Step != 0) step = Step;
+  const int64_t step = Step != 0 ? Step : window.step, count = window.count;
+  const int32_t *taps = window.offsets, *indices = window.indices;
   V sum[2] = {};
   for (int64_t next = 0; next < n; next += 2 * L) {
     const int64_t i[2] = {next + L <= n ? next : n - L, next + 2 * L <= n ? next + L : n - L};
@@ -50,11 +50,11 @@ FN bool maxima_by(const T* x, const int32_t* taps, int64_t count, int64_t step, 
       if constexpr (Quick) sum[p] += v;
       else larger |= v != v;
       best[p] = larger ? v : best[p];
-      found[p] = larger ? broadcast<I>(taps[t]) : found[p];
+      found[p] = larger ? broadcast<I>(indices[t]) : found[p];
     };
     for (int p = 0; p < 2; ++p) {
       best[p] = load_strided<L, Step>(x + i[p] * step + taps[0], step);
-      found[p] = broadcast<I>(taps[0]);
+      found[p] = broadcast<I>(indices[0]);
       if constexpr (Quick) sum[p] += best[p];
     }
     for (int64_t t = 1; t < count; ++t) {
@@ -72,9 +72,10 @@ FN bool maxima_by(const T* x, const int32_t* taps, int64_t count, int64_t step, 
         offer(load_strided<L, Step>(x + i[p] * step + taps[t], step), p, t);
     }
     for (int p = 0; p < 2; ++p) {
-      const auto first = static_cast<Offset<T>>(start + i[p] * step);
+      const auto by = static_cast<Offset<T>>(window.index_step);
+      const auto first = static_cast<Offset<T>>(window.start + i[p] * window.index_step);
       store(y + i[p], best[p]);
-      store_offsets(at + i[p], found[p] + iota<I>() * static_cast<Offset<T>>(step) + first);
+      store_offsets(at + i[p], found[p] + iota<I>() * by + first);
     }
   }
   if constexpr (!Quick) return true;
@@ -83,21 +84,18 @@ FN bool maxima_by(const T* x, const int32_t* taps, int64_t count, int64_t step, 
 }
 
 template <int64_t L, bool Quick, class T>
-FN bool maxima_of(const T* x, const int32_t* taps, int64_t count, int64_t step, int64_t n,
-                  int32_t start, T* y, int64_t* at) {
+FN bool maxima_of(const T* x, const PoolTaps& taps, int64_t n, T* y, int64_t* at) {
   if constexpr (L * sizeof(T) > 16) {
-    if (n < L) return maxima_of<L / 2, Quick>(x, taps, count, step, n, start, y, at);
+    if (n < L) return maxima_of<L / 2, Quick>(x, taps, n, y, at);
   }
-  if (step == 1) return maxima_by<L, 1, Quick>(x, taps, count, 1, n, start, y, at);
-  if (step == 2) return maxima_by<L, 2, Quick>(x, taps, count, 2, n, start, y, at);
-  return maxima_by<L, 0, Quick>(x, taps, count, step, n, start, y, at);
+  if (taps.step == 1) return maxima_by<L, 1, Quick>(x, taps, n, y, at);
+  if (taps.step == 2) return maxima_by<L, 2, Quick>(x, taps, n, y, at);
+  return maxima_by<L, 0, Quick>(x, taps, n, y, at);
 }
-template <class T>
-void maxima(const T* x, const int32_t* taps, int64_t count, int64_t step, int64_t n, int32_t start,
-            T* y, int64_t* at) {
+template <class T> void maxima(const T* x, const PoolTaps& taps, int64_t n, T* y, int64_t* at) {
   constexpr int64_t L = kLanes<T>;
-  if (is_float<T> && maxima_of<L, true>(x, taps, count, step, n, start, y, at)) return;
-  maxima_of<L, false>(x, taps, count, step, n, start, y, at);
+  if (is_float<T> && maxima_of<L, true>(x, taps, n, y, at)) return;
+  maxima_of<L, false>(x, taps, n, y, at);
 }
 
 template <class T> FN void add_by(const T* x, int64_t step, int64_t n, T* __restrict sum) {

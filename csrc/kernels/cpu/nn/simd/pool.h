@@ -12,11 +12,18 @@ struct PoolWindow {
   int64_t depth, depth_step, height, height_step, width, width_step;
 };
 
+// What each of a line of windows reads, and how that is counted.
+struct PoolTaps {
+  const int32_t *offsets, *indices;
+  int64_t count, step, index_step;
+  int32_t start;
+};
+
 template <class T> struct PoolLoops {
-  // A line of outputs: for i < n, y[i] is the largest of x[taps[t] + i * step], t < count, and
-  // at[i] is start + taps[t] + i * step: of the first one, or of the last NaN. n * sizeof(T) >= 16.
-  void (*maxima)(const T* x, const int32_t* taps, int64_t count, int64_t step, int64_t n,
-                 int32_t start, T* y, int64_t* at);
+  // A line of outputs: for i < n, y[i] is the largest of x[taps.offsets[t] + i * taps.step], and
+  // at[i] is taps.start + taps.indices[t] + i * taps.index_step: of the first one, or of the last
+  // NaN. n * sizeof(T) >= 16.
+  void (*maxima)(const T* x, const PoolTaps& taps, int64_t n, T* y, int64_t* at);
   // One window: its largest element and the offset of that in x: of the first one, or of the last
   // NaN. Offsets are below 2^31.
   void (*maximum)(const T* x, const PoolWindow& window, T* y, int64_t* at);
