@@ -228,7 +228,10 @@ void Pass::run() {
     process(*p);
   }
   node_now = outer_node_;
-  for (size_t i = 0; i < callbacks.size(); ++i) callbacks[i]();
+  for (size_t i = 0; i < callbacks.size(); ++i) {
+    const auto callback = std::move(callbacks[i]);  // which may queue others
+    callback();
+  }
 }
 
 void Pass::check_shapes(const Node& n, std::span<const Tensor> grads) {
@@ -250,9 +253,14 @@ void Pass::process(PendingNode& p) {
   if (n.extras) {
     check_shapes(n, grads);
     for (size_t i = 0; i < n.extras->retained.size(); ++i) {
-      auto [nr, meta] = n.extras->retained[i];
-      const Tensor& g = grads[nr];
-      if (g.defined()) meta->grad = meta->grad.defined() ? meta->grad + g : g;
+      const auto retained = n.extras->retained[i];
+      const Tensor& g = grads[retained.first];
+      if (!g.defined()) continue;
+      const Tensor& before = retained.second->grad;
+      const Tensor sum = before.defined() ? before + g : g;
+      // A mode that has seen the addition may have dropped the tensor.
+      if (i < n.extras->retained.size() && n.extras->retained[i] == retained)
+        retained.second->grad = sum;
     }
   }
   bool execute = true;

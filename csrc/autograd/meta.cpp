@@ -363,9 +363,10 @@ struct AccumulatorLock {
   ~AccumulatorLock() { accumulator_lock.clear(std::memory_order_release); }
 };
 
-// Two backward passes may reach one leaf from two threads.
-std::mutex& leaf_mutex(const TensorImpl* t) {
-  static std::array<std::mutex, 16> mutexes;
+// Two backward passes may reach one leaf from two threads. A mode that sees the addition may run a
+// pass too, in this thread.
+std::recursive_mutex& leaf_mutex(const TensorImpl* t) {
+  static std::array<std::recursive_mutex, 16> mutexes;
   return mutexes[(reinterpret_cast<uintptr_t>(t) >> 8) % mutexes.size()];
 }
 

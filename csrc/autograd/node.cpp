@@ -24,7 +24,11 @@ void Node::take_sequence() {
 }
 
 void Node::run_tensor_hooks(std::span<Tensor> grads) {
-  for (auto& [nr, hook] : extras->tensor_hooks) hook->run(grads.subspan(nr, 1), {});
+  // A hook may add others, which the next pass runs.
+  for (size_t i = 0, n = extras->tensor_hooks.size(); i < n; ++i) {
+    const auto [nr, hook] = extras->tensor_hooks[i];
+    hook->run(grads.subspan(nr, 1), {});
+  }
 }
 
 void Node::destroy(Node* n) {

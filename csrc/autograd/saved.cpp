@@ -76,25 +76,30 @@ void SavedTensor::changed(const Node& saver, const Node* node, uint32_t nr) cons
       "taeda.autograd.set_detect_anomaly(True, check_nan=False).");
 }
 
+namespace {
+
 // The kernels trust what was saved: a hook may return other values, but not another kind of tensor.
-Tensor SavedTensor::unpack_checked(const Node& saver) const {
-  Tensor t = packed_->unpack();
-  const Options& o = packed_->options;
-  if (same(t.sizes(), packed_->sizes) && t.dtype() == o.dtype && t.device().type == o.device.type)
+Tensor unpack_checked(PackedTensor& packed, const Node& saver) {
+  Tensor t = packed.unpack();
+  const Options& o = packed.options;
+  if (same(t.sizes(), packed.sizes) && t.dtype() == o.dtype && t.device().type == o.device.type)
     return t;
   fail(saver.name(), ": the unpack hook of a saved tensor returned one of shape ",
        to_string(t.sizes()), ", dtype ", name(t.dtype()), " and device ", t.device(),
-       ", but the tensor that was packed is of shape ", to_string(packed_->sizes), ", dtype ",
+       ", but the tensor that was packed is of shape ", to_string(packed.sizes), ", dtype ",
        name(o.dtype), " and device ", o.device);
 }
 
+}  // namespace
+
 Tensor SavedTensor::unpack(const Node& saver, Node* node, uint32_t nr) const {
   if (released_) fail_released();
-  Tensor t = packed_ ? unpack_checked(saver) : tensor_;
+  const Ref<PackedTensor> packed = packed_;
+  Tensor t = packed ? unpack_checked(*packed, saver) : tensor_;
   if (!t.defined()) return t;
-  if (!packed_ && (t.version() != version_ || !has_its_shape())) changed(saver, node, nr);
+  if (!packed && (t.version() != version_ || !has_its_shape())) changed(saver, node, nr);
   if (!GradMode::enabled() || !is_inexact(t.dtype())) return t;
-  if (!packed_ && !is_result_) {
+  if (!packed && !is_result_) {
     if (!node) {
       if (!requires_grad(t)) return t;
     } else if (node->is_accumulate()) {

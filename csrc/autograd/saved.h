@@ -5,16 +5,18 @@
 
 namespace taeda {
 
-// The object that saved_tensors_hooks packed a tensor into.
-struct PackedTensor {
+// The object that saved_tensors_hooks packed a tensor into. Counted, since the hook that unpacks it
+// may release the graph.
+struct PackedTensor : RefCounted {
   Dims sizes;
   Options options;
   virtual ~PackedTensor() = default;
   virtual Tensor unpack() = 0;
+  static void destroy(PackedTensor* p) { delete p; }
 };
 struct SavedHooks {
   virtual ~SavedHooks() = default;
-  virtual std::unique_ptr<PackedTensor> pack(const Tensor& t) = 0;
+  virtual Ref<PackedTensor> pack(const Tensor& t) = 0;
 };
 TAEDA_FAST_TLS extern thread_local constinit SavedHooks* saved_hooks;  // nullptr: none
 
@@ -39,11 +41,10 @@ class SavedTensor {
  private:
   static constexpr uint32_t kMostReshapes = (1u << 29) - 1;
   bool has_its_shape() const;
-  Tensor unpack_checked(const Node& saver) const;
   [[noreturn]] void changed(const Node& saver, const Node* node, uint32_t nr) const;
 
   Tensor tensor_;
-  std::unique_ptr<PackedTensor> packed_;
+  Ref<PackedTensor> packed_;
   uint32_t version_ = 0;
   bool set_ : 1 = false, is_result_ : 1 = false, released_ : 1 = false;
   uint32_t reshapes_ : 29 = 0;

@@ -32,7 +32,10 @@ Edge edge_from(PyObject* o) {
                    type_name(o));
   unsigned long nr = PyLong_AsUnsignedLong(PyTuple_GET_ITEM(o, 1));
   if (PyErr_Occurred()) throw PythonError();
-  return {Ref<Node>(&node_of(PyTuple_GET_ITEM(o, 0))), static_cast<uint32_t>(nr)};
+  Node& node = node_of(PyTuple_GET_ITEM(o, 0));
+  check<IndexError>(nr < node.num_results, "GradientEdge: ", node.name(), " has no output ", nr,
+                    ", but ", node.num_results, " of them");
+  return {Ref<Node>(&node), static_cast<uint32_t>(nr)};
 }
 
 // What is known of the tensor at whose gradient an edge ends.
@@ -112,6 +115,19 @@ struct Roots {
   }
 };
 
+// Those of a tuple of tensors and one of as many gradients.
+Roots roots_of(PyObject* tensors, PyObject* grads, const char* function) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(tensors);
+  check(PyTuple_GET_SIZE(grads) == n, function, "(): got ", n, " tensors and ",
+        PyTuple_GET_SIZE(grads), " gradients");
+  Roots roots;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    roots.add(PyTuple_GET_ITEM(tensors, i), PyTuple_GET_ITEM(grads, i), function,
+              static_cast<size_t>(i));
+  }
+  return roots;
+}
+
 // Runs f() without the GIL. Exceptions of the engine hold no tensors, so it may be reacquired at
 // any point of unwinding.
 template <class F> auto unlocked(F&& f) {
@@ -161,11 +177,7 @@ PyObject* run_backward_function(PyObject*, PyObject* args) {
                         &create, &inputs))
     return nullptr;
   return guarded([&] {
-    Roots roots;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i) {
-      roots.add(PyTuple_GET_ITEM(tensors, i), PyTuple_GET_ITEM(grads, i), "backward",
-                static_cast<size_t>(i));
-    }
+    const Roots roots = roots_of(tensors, grads, "backward");
     if (PyTuple_GET_SIZE(tensors) == 1 && is_tensor(PyTuple_GET_ITEM(tensors, 0)))
       tell_of_backward(tensor_of(PyTuple_GET_ITEM(tensors, 0)));
     run(roots, {keep != 0, create != 0}, inputs);
@@ -183,11 +195,7 @@ PyObject* run_grad_function(PyObject*, PyObject* args) {
     return nullptr;
   }
   return guarded([&] {
-    Roots roots;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i) {
-      roots.add(PyTuple_GET_ITEM(tensors, i), PyTuple_GET_ITEM(grads, i), "grad",
-                static_cast<size_t>(i));
-    }
+    const Roots roots = roots_of(tensors, grads, "grad");
     std::vector<Edge> edges;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); ++i)
       edges.push_back(edge_from(PyTuple_GET_ITEM(inputs, i)));
@@ -312,7 +320,7 @@ struct PySavedHooks final : SavedHooks {
       : pack_hook(p),
         unpack_hook(std::make_shared<Callable>(u)),
         outer(saved_hooks) {}
-  std::unique_ptr<PackedTensor> pack(const Tensor& t) override {
+  Ref<PackedTensor> pack(const Tensor& t) override {
     AcquireGil gil;
     // The hook's own computation is not recorded, and does not call the hook again.
     SavedHooks* self = std::exchange(saved_hooks, nullptr);
@@ -326,7 +334,7 @@ struct PySavedHooks final : SavedHooks {
         t.version() == version,
         "A saved tensor pack hook is modifying its input in place: it must change a copy instead, "
         "since others read that tensor too.");
-    return std::make_unique<PyPacked>(packed.get(), unpack_hook);
+    return make_ref<PyPacked>(packed.get(), unpack_hook);
   }
 };
 

@@ -7,13 +7,16 @@
 
 namespace taeda::py {
 
+PyTypeObject* FunctionType = nullptr;
+
 void FunctionNode::apply(std::span<Tensor> grads, std::span<Tensor> results) {
   AcquireGil gil;
   PyRef self = PyRef::borrow(context_);
   PyRef given = take(PyTuple_New(static_cast<Py_ssize_t>(grads.size())));
   for (size_t i = 0; i < grads.size(); ++i) {
     Tensor g = grads[i];
-    if (!g.defined() && context_of(context_)->materialize && outputs[i].defined)
+    if (!g.defined() && context_of(context_)->materialize && i < outputs.size() &&
+        outputs[i].defined)
       g = zeros(outputs[i].sizes, outputs[i].options);
     PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i), must(wrap(std::move(g))));
   }
@@ -129,8 +132,6 @@ int set_materialize(PyObject* o, PyObject* value, void*) {
   context_of(o)->materialize = static_cast<char>(on);
   return 0;
 }
-
-PyTypeObject* FunctionType = nullptr;
 
 void* field(size_t offset) { return reinterpret_cast<void*>(offset); }
 

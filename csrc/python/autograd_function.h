@@ -19,6 +19,7 @@ struct FunctionObject {
   char materialize;
   char in_jvp;  // where saved_tensors are those saved for it
 };
+extern PyTypeObject* FunctionType;
 inline FunctionObject* context_of(PyObject* o) { return reinterpret_cast<FunctionObject*>(o); }
 
 struct FunctionShape {

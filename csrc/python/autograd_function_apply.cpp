@@ -54,6 +54,9 @@ struct Application {
     }
     PyRef context_type = take(PyObject_GetAttrString(cls, "_backward_cls"));
     context = take(python_call(PyObject_CallNoArgs, context_type.get()));
+    check<TypeError>(PyObject_TypeCheck(context.get(), FunctionType),
+                     "_backward_cls of a Function must make its contexts, not ",
+                     type_name(context.get()));
     context_of(context.get())->needs_input_grad = needs.release();
     if (!any || !GradMode::enabled()) return;
     node = make_ref<FunctionNode>(context.get());

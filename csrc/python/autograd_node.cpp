@@ -337,8 +337,10 @@ void report(Node& n) {
     warn_with_traceback(n, "Error detected in ");
     PyRef current = PyRef::borrow(
         n.extras && n.extras->metadata ? PyDict_GetItemString(metadata_of(n), "parent_") : nullptr);
-    while (current && is_node(current.get())) {
+    uint64_t newest = n.sequence();  // older ones follow, unless somebody has written other parents
+    while (current && is_node(current.get()) && node_of(current.get()).sequence() < newest) {
       Node& parent = node_of(current.get());
+      newest = parent.sequence();
       warn_with_traceback(parent, "\n\nThe node itself was made by the derivative of ");
       current = PyRef::borrow(parent.extras && parent.extras->metadata
                                   ? PyDict_GetItemString(metadata_of(parent), "parent_")

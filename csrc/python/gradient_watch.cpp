@@ -108,10 +108,8 @@ class GradientWatch {
   }
 
  private:
-  Tensor gradient() const {
-    const AutogradMeta* meta = meta_of(sentinel_.impl());
-    return meta ? meta->grad : Tensor();
-  }
+  // Held, since a mode that sees how it is read may take it from the parameter.
+  Tensor gradient() const { return grad_of(sentinel_); }
   bool is_known(const Tensor& t) const {
     return known_.impl() == t.impl() && version_ == t.version();
   }
@@ -152,12 +150,18 @@ PyObject* BackwardWatch::tell(PyObject* loss, PyObject* args, PyObject* kwargs) 
   return result;
 }
 
-// What runs between may change the list.
+void BackwardWatch::set_gradients(Gradients gradients) {
+  check<TypeError>(std::ranges::find(gradients, nullptr) == gradients.end(),
+                   "_BackwardWatch.gradients: None among them");
+  gradients_ = std::make_shared<const Gradients>(std::move(gradients));
+}
 void BackwardWatch::before_pass() const {
-  for (size_t i = 0; i < gradients.size(); ++i) std::shared_ptr(gradients[i])->before_pass();
+  const auto held = gradients_;  // a mode that sees the pass may exchange them
+  for (const auto& gradient : *held) gradient->before_pass();
 }
 void BackwardWatch::after_pass() const {
-  for (size_t i = 0; i < gradients.size(); ++i) std::shared_ptr(gradients[i])->after_pass();
+  const auto held = gradients_;
+  for (const auto& gradient : *held) gradient->after_pass();
 }
 
 }  // namespace taeda::py
@@ -181,7 +185,7 @@ void bind_gradient_watch(nb::module_& m) {
   nb::class_<BackwardWatch>(m, "_BackwardWatch", "The quick checks of every backward pass.")
       .def(nb::init<nb::object>(), nb::arg("told"))
       .def_rw("patience", &BackwardWatch::patience)
-      .def_rw("gradients", &BackwardWatch::gradients)
+      .def_prop_rw("gradients", &BackwardWatch::gradients, &BackwardWatch::set_gradients)
       .def("before_pass", &BackwardWatch::before_pass, "Look at the gradients that are there.")
       .def("after_pass", &BackwardWatch::after_pass, "Look at them again.");
   m.def(

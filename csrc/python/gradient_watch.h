@@ -18,8 +18,11 @@ class BackwardWatch {
   // `told` is called instead of `Tensor.backward` where a pass needs more checks.
   explicit BackwardWatch(nanobind::object told) : told_(std::move(told)) {}
 
+  using Gradients = std::vector<std::shared_ptr<GradientWatch>>;
+
   int64_t patience = 0;  // so many passes need no other checks
-  std::vector<std::shared_ptr<GradientWatch>> gradients;
+  const Gradients& gradients() const { return *gradients_; }
+  void set_gradients(Gradients gradients);  // TypeError if one is null
 
   // Whether this pass of a loss, which `backward` got without arguments, needs no other checks.
   bool is_usual(const Tensor& loss);
@@ -30,6 +33,7 @@ class BackwardWatch {
 
  private:
   nanobind::object told_;
+  std::shared_ptr<const Gradients> gradients_ = std::make_shared<const Gradients>();
 };
 
 // What `Tensor.backward` asks, or null.

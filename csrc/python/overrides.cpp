@@ -42,22 +42,23 @@ bool may_override(PyObject* o) {
 }
 
 // Collects the arguments whose types override ops: subclasses before their bases, otherwise from
-// left to right.
-void collect(PyObject* o, std::vector<PyObject*>& found) {
+// left to right. What is asked about them may change the lists that they are in.
+void collect(PyObject* o, std::vector<PyRef>& found) {
   if (PyTuple_Check(o) || PyList_Check(o)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
-      PyObject* item = PySequence_Fast_GET_ITEM(o, i);
-      if (!PyTuple_Check(item) && !PyList_Check(item)) collect(item, found);
+      const PyRef item = PyRef::borrow(PySequence_Fast_GET_ITEM(o, i));
+      if (!PyTuple_Check(item.get()) && !PyList_Check(item.get())) collect(item.get(), found);
     }
     return;
   }
   if (!may_override(o)) return;
   size_t at = found.size();
   for (size_t i = 0; i < found.size(); ++i) {
-    if (Py_TYPE(found[i]) == Py_TYPE(o)) return;
-    if (at == found.size() && PyType_IsSubtype(Py_TYPE(o), Py_TYPE(found[i]))) at = i;
+    PyTypeObject* type = Py_TYPE(found[i].get());
+    if (type == Py_TYPE(o)) return;
+    if (at == found.size() && PyType_IsSubtype(Py_TYPE(o), type)) at = i;
   }
-  found.insert(found.begin() + static_cast<std::ptrdiff_t>(at), o);
+  found.insert(found.begin() + static_cast<std::ptrdiff_t>(at), PyRef::borrow(o));
 }
 
 // Whether objects of this type are PyTorch's own tensors. Their __torch_function__ would call the
@@ -69,6 +70,18 @@ bool is_from_pytorch(const PyTypeObject* type) {
   return false;
 }
 
+// A list may contain itself, and as_subclass() may change it.
+class Nested {
+ public:
+  Nested() {
+    if (Py_EnterRecursiveCall(" while the results of __torch_function__ are converted") != 0)
+      throw PythonError();
+  }
+  Nested(const Nested&) = delete;
+  Nested& operator=(const Nested&) = delete;
+  ~Nested() { Py_LeaveRecursiveCall(); }
+};
+
 // `value` with the tensors that it contains as instances of `cls`.
 PyObject* as_class(PyObject* value, PyTypeObject* cls) {
   if (is_tensor(value)) {
@@ -77,6 +90,7 @@ PyObject* as_class(PyObject* value, PyTypeObject* cls) {
     return must(python_call(PyObject_CallOneArg, method.get(), reinterpret_cast<PyObject*>(cls)));
   }
   if (PyTuple_Check(value)) {
+    const Nested nested;
     Py_ssize_t n = PyTuple_GET_SIZE(value);
     PyRef items = take(PyTuple_New(n));
     bool tensors = false;
@@ -90,9 +104,11 @@ PyObject* as_class(PyObject* value, PyTypeObject* cls) {
                             items.get()));  // a named tuple
   }
   if (PyList_Check(value)) {
-    PyRef items = take(PyList_New(PyList_GET_SIZE(value)));
+    const Nested nested;
+    PyRef items = take(PyList_New(0));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); ++i) {
-      PyList_SET_ITEM(items.get(), i, as_class(PyList_GET_ITEM(value, i), cls));
+      const PyRef item = PyRef::borrow(PyList_GET_ITEM(value, i));
+      must(PyList_Append(items.get(), take(as_class(item.get(), cls)).get()));
     }
     return items.release();
   }
@@ -112,8 +128,6 @@ void check_not_running(PyObject* func) {
       "function's library");
 }
 
-// Tensor.__torch_function__(cls, func, types, args=(), kwargs=None): runs the op and converts its
-// results to the subclass.
 // The keyword arguments of a call; null where there are none.
 PyObject* keywords(PyObject* kwargs) {
   if (!kwargs || kwargs == Py_None) return nullptr;
@@ -125,6 +139,8 @@ PyObject* keywords(PyObject* kwargs) {
   return kwargs;
 }
 
+// Tensor.__torch_function__(cls, func, types, args=(), kwargs=None): runs the op and converts its
+// results to the subclass.
 PyObject* default_function(PyObject* cls, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
   PyObject *func, *types, *inner_args = nullptr, *inner_kwargs = nullptr;
@@ -343,26 +359,27 @@ PyObject* call_override(PyObject* function, PyObject* const* args, size_t nargs,
   const bool in_mode = !modes.empty();
   if (disabled_depth > 0 && !in_mode) return nullptr;
   size_t keywords = kwnames ? static_cast<size_t>(PyTuple_GET_SIZE(kwnames)) : 0;
-  std::vector<PyObject*> found;
+  std::vector<PyRef> found;
   if (disabled_depth == 0) {
     for (size_t i = 0; i < nargs + keywords; ++i) collect(args[i], found);
   }
   if (is_python_function(function)) {  // tensors without memory compute it by its parts
-    std::erase_if(
-        found, [](PyObject* o) { return every_call && PyType_IsSubtype(Py_TYPE(o), every_call); });
+    std::erase_if(found, [](const PyRef& o) {
+      return every_call && PyType_IsSubtype(Py_TYPE(o.get()), every_call);
+    });
   }
   if (found.empty() && !in_mode) return nullptr;
-  for (PyObject* o : found) {
-    if (is_from_pytorch(Py_TYPE(o)))
+  for (const PyRef& o : found) {
+    if (is_from_pytorch(Py_TYPE(o.get())))
       fail<TypeError>(to_string(take(PyObject_GetAttrString(function, "__name__")).get()),
-                      "(): expected taeda.Tensor, but got torch.", type_name(o),
+                      "(): expected taeda.Tensor, but got torch.", type_name(o.get()),
                       ": convert it with taeda.from_dlpack(t) or taeda.as_tensor(t)");
   }
 
   PyRef types = take(PyTuple_New(static_cast<Py_ssize_t>(found.size())));
   for (size_t i = 0; i < found.size(); ++i) {
     PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i),
-                     Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(found[i]))));
+                     Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(found[i].get()))));
   }
   PyRef positional = take(PyTuple_New(static_cast<Py_ssize_t>(nargs)));
   for (size_t i = 0; i < nargs; ++i)
@@ -378,8 +395,8 @@ PyObject* call_override(PyObject* function, PyObject* const* args, size_t nargs,
                                     function, types.get(), positional.get(), named.get(), nullptr));
     if (result.get() != Py_NotImplemented) return result.release();
   }
-  for (PyObject* o : found) {
-    PyRef f = function_of(Py_TYPE(o));
+  for (const PyRef& o : found) {
+    PyRef f = function_of(Py_TYPE(o.get()));
     if (!f) continue;
     PyRef result = take(python_call(PyObject_CallFunctionObjArgs, f.get(), function, types.get(),
                                     positional.get(), named.get(), nullptr));

@@ -61,17 +61,19 @@ class StepLog {
   void stop() {
     std::erase(listening, this);
     sentinel_ = {};
-    scaled_.clear();
+    forget_scaled();
   }
 
-  void before_backward(const Tensor& loss) {
+  void before_backward(const Tensor& loss, std::optional<double> value) {
     const AutogradMeta* meta = meta_of(sentinel_.impl());
     const bool cleared = !meta || !meta->grad.defined();
+    for (const auto& [known, factor] : scaled_) {
+      if (value && known.impl() == loss.impl()) value = *value / factor;
+    }
     if (!begun_ || cleared) {
-      sum_ = unscaled(loss);
+      sum_ = value;
     } else if (sum_) {
-      std::optional<double> more = unscaled(loss);
-      sum_ = more ? std::optional(*sum_ + *more) : std::nullopt;
+      sum_ = value ? std::optional(*sum_ + *value) : std::nullopt;
     }
     begun_ = true;
   }
@@ -83,7 +85,7 @@ class StepLog {
   bool step(int64_t due) {
     ends_.push_back(now());
     losses_.push_back(std::exchange(sum_, std::nullopt));
-    scaled_.clear();
+    forget_scaled();
     begun_ = false;
     return ends_.back() >= due;
   }
@@ -92,13 +94,7 @@ class StepLog {
   std::pair<Losses, Ends> take() { return {std::exchange(losses_, {}), std::exchange(ends_, {})}; }
 
  private:
-  std::optional<double> unscaled(const Tensor& loss) const {
-    std::optional<double> value = number(loss);
-    for (const auto& [known, factor] : scaled_) {
-      if (value && known.impl() == loss.impl()) value = *value / factor;
-    }
-    return value;
-  }
+  void forget_scaled() { decltype(scaled_)().swap(scaled_); }  // what ends with them may add others
 
   Tensor sentinel_;
   std::vector<std::pair<Tensor, double>> scaled_;  // since the last step
@@ -110,7 +106,8 @@ class StepLog {
 
 void note_backward(const Tensor& loss) {
   if (current_node()) return;  // a pass within a derivative, as of a checkpoint
-  for (StepLog* log : listening) log->before_backward(loss);
+  const std::optional<double> value = number(loss);  // a mode that sees this may stop a log
+  for (StepLog* log : listening) log->before_backward(loss, value);
 }
 
 }  // namespace taeda::py
