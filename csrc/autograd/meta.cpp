@@ -397,16 +397,21 @@ Ref<Node> AccumulateGrad::of(const Tensor& leaf) {
   AutogradMeta& m = make_meta(leaf.impl());
   AccumulateGrad* node = m.accumulator.get();
   if (node && node->try_retain()) return Ref<Node>::adopt(node);
-  AccumulatorLock lock;
-  if (!m.accumulator) m.accumulator = std::make_unique<AccumulateGrad>();
-  node = m.accumulator.get();
-  if (node->try_retain()) return Ref<Node>::adopt(node);
-  // A new graph begins to use it: number it among that graph's nodes. Do not rewrite the same
-  // pointer: a thread whose graph was just freed may still read it.
-  if (node->leaf_ != leaf.impl()) node->leaf_ = leaf.impl();
-  node->leaf_->retain();
-  node->take_sequence();
-  return Ref<Node>(node);
+  Ref<Node> first;
+  {
+    AccumulatorLock lock;
+    if (!m.accumulator) m.accumulator = std::make_unique<AccumulateGrad>();
+    node = m.accumulator.get();
+    if (node->try_retain()) return Ref<Node>::adopt(node);
+    // A new graph begins to use it: number it among that graph's nodes. Do not rewrite the same
+    // pointer: a thread whose graph was just freed may still read it.
+    if (node->leaf_ != leaf.impl()) node->leaf_ = leaf.impl();
+    node->leaf_->retain();
+    node->number();
+    first = Ref<Node>(node);
+  }
+  node->note_origin();
+  return first;
 }
 
 void AccumulateGrad::unreferenced() {

@@ -18,8 +18,9 @@ TAEDA_FAST_TLS thread_local constinit bool draining = false;
 
 }  // namespace
 
-void Node::take_sequence() {
-  sequence_ = next_sequence.fetch_add(1, std::memory_order_relaxed);
+void Node::number() { sequence_ = next_sequence.fetch_add(1, std::memory_order_relaxed); }
+
+void Node::note_origin() {
   if (anomaly_enabled && record_anomaly) record_anomaly(*this);
 }
 

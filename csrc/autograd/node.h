@@ -77,7 +77,10 @@ class Node : public RefCounted {
   // Nodes are numbered in order of creation, so edges lead to smaller numbers. Assigned after the
   // edges are known, because finding an edge may itself create a node.
   uint64_t sequence() const { return sequence_; }
-  void take_sequence();
+  void take_sequence() {
+    number();
+    note_origin();
+  }
 
   // Whether the running backward pass needs the gradient along edge i.
   bool needs(size_t i) const;
@@ -101,6 +104,9 @@ class Node : public RefCounted {
 
  protected:
   Node() = default;
+  void number();
+  // Anomaly detection runs Python code here, which must not happen under a lock.
+  void note_origin();
   virtual void dispose() { delete this; }
   virtual void unreferenced() {}  // instead of destruction, for a node that lives on
 

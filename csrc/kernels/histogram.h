@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "base/dtype.h"
@@ -18,6 +20,9 @@ struct CountKernels {
   static const CountKernels cpu;
 };
 
+constexpr int64_t kMostBins = std::numeric_limits<int32_t>::max() - 1;
+
+// `bins` is at most kMostBins: the bins of some elements, and the number after the last, are int32.
 template <class T> struct HistogramKernels {  // T: float, double
   // out[b] += how many of n numbers fall into the b-th of `bins` equal intervals of [low, high], by
   // (v - low) * bins / (high - low). Those outside do not count.

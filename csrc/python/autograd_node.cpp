@@ -152,11 +152,16 @@ Node& node_of(PyObject* o) {
   return *n;
 }
 
+namespace {
+
+PyObject* classes =
+    nullptr;  // one per kind of node, so that type(grad_fn).__name__ says what it is
+
+}  // namespace
+
 PyObject* node_object(const Ref<Node>& node) {
   if (!node) Py_RETURN_NONE;
   if (node->python) return Py_NewRef(static_cast<PyObject*>(node->python));
-  // One class per kind of node, so that type(grad_fn).__name__ says what it is.
-  static PyObject* classes = must(PyDict_New());
   std::string name = node->name();
   PyObject* type = PyDict_GetItemString(classes, name.c_str());
   if (!type) {
@@ -168,6 +173,10 @@ PyObject* node_object(const Ref<Node>& node) {
   }
   auto* t = reinterpret_cast<PyTypeObject*>(type);
   PyObject* o = must(t->tp_alloc(t, 0));
+  if (node->python) {  // made by code that the garbage collector has run
+    Py_DECREF(o);
+    return Py_NewRef(static_cast<PyObject*>(node->python));
+  }
   auto* self = reinterpret_cast<NodeObject*>(o);
   self->node = Ref<Node>(node).release();
   self->counted = true;
@@ -368,6 +377,7 @@ void init_autograd_node(PyObject* module) {
                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                    slots};
   NodeType = reinterpret_cast<PyTypeObject*>(must(PyType_FromSpec(&spec)));
+  classes = must(PyDict_New());
   must(PyModule_AddObjectRef(module, "_Node", reinterpret_cast<PyObject*>(NodeType)));
   record_anomaly = record;
   report_anomaly = report;

@@ -89,6 +89,13 @@ PyObject* initial_seed(PyObject* o, PyObject*) {
   return PyLong_FromUnsignedLongLong(impl_of(o).engine.initial_seed());
 }
 
+// A copy. A new object may start the garbage collector, whose code may use the generator: none is
+// made under its lock.
+Engine engine_of(GeneratorImpl& g) {
+  std::lock_guard lock(g.mutex);
+  return g.engine;
+}
+
 // The state of a device's stream: seed and offset.
 using DeviceState = std::array<uint64_t, 2>;
 
@@ -101,11 +108,11 @@ PyObject* get_state(PyObject* o, PyObject*) {
   return guarded([&] {
     GeneratorImpl& g = impl_of(o);
     Tensor state = empty(Dims{state_bytes(g)}, {DType::UInt8, {}});
-    std::lock_guard lock(g.mutex);
+    const Engine engine = engine_of(g);
     if (g.device.type == DeviceType::CPU) {
-      g.engine.get_state(state.data_as<uint8_t>());
+      engine.get_state(state.data_as<uint8_t>());
     } else {
-      const DeviceState s{g.engine.initial_seed(), g.engine.offset()};
+      const DeviceState s{engine.initial_seed(), engine.offset()};
       std::memcpy(state.data_as<uint8_t>(), &s, sizeof s);
     }
     return wrap(state);
@@ -144,8 +151,7 @@ PyObject* set_state(PyObject* o, PyObject* state) {
 PyObject* clone_state(PyObject* o, PyObject*) {
   return guarded([&] {
     Generator copy = make_generator(impl_of(o).device);
-    std::lock_guard lock(impl_of(o).mutex);
-    copy.impl->engine = impl_of(o).engine;
+    copy.impl->engine = engine_of(impl_of(o));
     return make(Py_TYPE(o), std::move(copy));
   });
 }

@@ -68,6 +68,7 @@ PyObject* put(PyObject*, PyObject* const* args, Py_ssize_t n) {
                          "(): expected a list of slots and a dict of tensors");
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[0]); ++i) {
           PyRef slot = PyRef::borrow(PyList_GET_ITEM(args[0], i));
+          check<TypeError>(PyTuple_Check(slot.get()), who, "(): expected slots that are tuples");
           PyObject *name, *table, *attributes, *key;
           if (!PyArg_ParseTuple(slot.get(), "OO!O!O", &name, &PyDict_Type, &table, &PyDict_Type,
                                 &attributes, &key)) {

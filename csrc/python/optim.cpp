@@ -7,11 +7,11 @@
 namespace taeda::py {
 namespace {
 
-// dict.get(key); nullptr if missing or None. Borrowed.
-PyObject* held(PyObject* dict, PyObject* key) {
+// dict.get(key); nothing if missing or None. Comparing keys may run code that changes all dicts.
+PyRef entry(PyObject* dict, PyObject* key) {
   PyObject* value = dict && PyDict_Check(dict) ? PyDict_GetItemWithError(dict, key) : nullptr;
   if (!value && PyErr_Occurred()) throw PythonError();
-  return value == Py_None ? nullptr : value;
+  return value == Py_None ? PyRef() : PyRef::borrow(value);
 }
 
 void check_group(const char* who, PyObject* params, PyObject* state, PyObject* names) {
@@ -25,9 +25,10 @@ void each_with_gradient(const char* who, PyObject* params, PyObject* state, F&& 
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); ++i) {
     PyRef param = PyRef::borrow(PyList_GET_ITEM(params, i));
     check<TypeError>(is_tensor(param.get()), who, "(): params must be tensors");
-    const AutogradMeta* meta = meta_of(tensor_of(param.get()).impl());
-    if (!meta || !meta->grad.defined()) continue;
-    if (!take(param.get(), meta->grad, held(state, param.get()))) return;
+    const Tensor grad = grad_of(tensor_of(param.get()));
+    if (!grad.defined()) continue;
+    const PyRef own = entry(state, param.get());
+    if (!take(param.get(), grad, own.get())) return;
   }
 }
 
@@ -54,9 +55,9 @@ PyObject* step_lists(PyObject*, PyObject* const* args, Py_ssize_t n) {
                              for (Py_ssize_t k = 0; k < states; ++k) {
                                PyObject* name = PyTuple_GET_ITEM(names, k);
                                if (name == Py_None) continue;
-                               PyObject* value = held(own, name);
+                               const PyRef value = entry(own, name);
                                if (!value) return whole = false;
-                               append(2 + k, value);
+                               append(2 + k, value.get());
                              }
                              return true;
                            });
@@ -80,9 +81,9 @@ bool fill_lists(const char* who, PyObject* params, PyObject* state, PyObject* na
     for (size_t k = 0; k < states; ++k) {
       PyObject* name = PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(k));
       if (name == Py_None) continue;
-      PyObject* value = held(own, name);
-      if (!value || !is_tensor(value)) return whole = false;
-      append(2 + k, tensor_of(value));
+      const PyRef value = entry(own, name);
+      if (!value || !is_tensor(value.get())) return whole = false;
+      append(2 + k, tensor_of(value.get()));
     }
     return true;
   });
@@ -108,9 +109,9 @@ PyObject* fused_step(PyObject*, PyObject* const* args, Py_ssize_t n) {
         if (!fill_lists(who, args[1], args[2], args[3], values)) Py_RETURN_FALSE;
         for (size_t i = lists; i < signature.size(); ++i) {
           const Param& p = signature.params()[i];
-          PyObject* number = PyDict_GetItemWithError(args[4], p.name);
+          const PyRef number = PyRef::borrow(PyDict_GetItemWithError(args[4], p.name));
           if (!number && PyErr_Occurred()) throw PythonError();
-          if (!number || !convert(number, p, values[i])) Py_RETURN_FALSE;
+          if (!number || !convert(number.get(), p, values[i])) Py_RETURN_FALSE;
         }
         if (std::get<TensorList>(values[0]).empty()) Py_RETURN_TRUE;
         return Py_NewRef(run_values(signature.op(), values) ? Py_True : Py_False);

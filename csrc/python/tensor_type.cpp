@@ -53,12 +53,17 @@ void free_object(PyObject* o) {
 PyObject* new_object(Tensor t, PyTypeObject* type) {
   PyObject* o = must(allocate_object(type));
   auto* self = object_of(o);
-  t.impl()->python = o;
-  new (&self->tensor) Tensor(std::move(t));
+  // The allocation may have run the garbage collector, and with it code that has made an object of
+  // this tensor.
+  const bool late = t.impl()->python;
+  if (!late) t.impl()->python = o;
+  new (&self->tensor) Tensor(late ? Tensor() : std::move(t));
   self->dict = nullptr;
   self->weakrefs = nullptr;
   if (type == TensorType) PyObject_GC_Track(o);  // tp_alloc has done so for the others
-  return o;
+  if (!late) return o;
+  Py_DECREF(o);
+  return wrap(std::move(t));
 }
 
 // ---- lifetime ----

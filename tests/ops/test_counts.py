@@ -236,3 +236,11 @@ def test_kron_of_batches(a: tuple[int, ...], b: tuple[int, ...]) -> None:
         leaves = [t.double().requires_grad_() for t in (x, y)]
         assert taeda.autograd.gradcheck(taeda.kron, leaves)
         assert taeda.autograd.gradgradcheck(taeda.kron, leaves)
+
+
+def test_more_bins_than_their_numbers_can_count():
+    with pytest.raises(RuntimeError, match=r"histc\(\): bins must be at most 2147483646, but got"):
+        taeda.histc(taeda.ones(3), 2**31)
+    edges = taeda.ones(1).expand(2**31 + 1)
+    with pytest.raises(RuntimeError, match="at most 2147483646 bins, got 2147483648"):
+        taeda._C.ops._count_between(taeda.ones(3), edges)

@@ -2,6 +2,7 @@
 
 import pytest
 
+import taeda
 from tests.robustness.test_crashes import run
 
 HEAD = """
@@ -309,3 +310,118 @@ with During("item", logs.clear), During("_local_scalar", logs.clear):
 print(x.grad.tolist())
 """
     assert printed_by(code) == "[1.0, 1.0, 1.0]"
+
+
+# ---- optimizers ---------------------------------------------------------------------------------
+
+
+def test_a_state_whose_keys_drop_it():
+    code = """
+parameters = [taeda.ones(3, requires_grad=True) for _ in range(3)]
+state, armed = {}, False
+class Key:  # found before the parameter
+    def __init__(self, parameter):
+        self.parameter = parameter
+    def __hash__(self):
+        return hash(self.parameter)
+    def __eq__(self, other):
+        if armed:
+            state.clear()
+            for p in parameters:
+                p.grad = None
+            fill_memory()
+        return False
+def fill():
+    global armed
+    armed = False
+    for p in parameters:
+        p.grad = taeda.ones(3)
+        state[Key(p)] = None
+        state[p] = {"sum": taeda.ones(3)}
+    armed = True
+fill()
+print(taeda._C._step_lists(parameters, state, ("sum",)))
+fill()
+print(taeda._C._fused_step("_fused_adagrad_", parameters, state, ("sum",), {}), parameters[0].grad)
+"""
+    assert printed_by(code) == "None\nFalse None"
+
+
+def test_slots_are_tuples():
+    with pytest.raises(TypeError, match="expected slots that are tuples"):
+        taeda._C._put_tensors([3], {})
+
+
+# ---- the garbage collector, and threads ---------------------------------------------------------
+
+COLLECTING = """
+def collect_during(call, look):  # runs look() in a collection that call() starts
+    def collected(phase, info):
+        nonlocal look
+        if phase == "start" and look:
+            f, look = look, None
+            f()
+    # No memory of tensors that are gone is taken again, which would start no collection.
+    filler = [taeda.ones(1) for _ in range(600)]
+    gc.callbacks.append(collected)
+    gc.set_threshold(1)
+    try:
+        return call()
+    finally:
+        gc.set_threshold(700)
+        gc.callbacks.remove(collected)
+        del filler
+"""
+
+
+def test_a_tensor_that_a_collection_wraps_meanwhile():
+    code = """
+seen = []
+for what in ("grad", "grad_fn"):
+    for _ in range(20):
+        x.grad = None
+        y = x * 2
+        y.sum().backward()
+        owner = x if what == "grad" else y
+        def look():
+            seen[:] = [getattr(owner, what)]
+            if what == "grad":
+                seen[0].mark = 1
+        mine = collect_during(lambda: getattr(owner, what), look)
+        assert mine is seen.pop() and mine is getattr(owner, what)
+        del mine
+        gc.collect()
+print("done")
+"""
+    assert printed_by(COLLECTING + code) == "done"
+
+
+def test_a_generator_that_a_collection_uses_meanwhile():
+    code = """
+class Sub(taeda.Generator): pass  # whose objects the collector knows
+for g in (taeda.Generator(), Sub()):
+    for call in (g.get_state, g.clone_state):
+        for _ in range(20):
+            collect_during(lambda: [call(), [], []], lambda: g.manual_seed(0))
+print(g.initial_seed())
+"""
+    assert printed_by(COLLECTING + code) == "0"
+
+
+def test_anomaly_detection_in_several_threads():
+    """It runs Python code where a leaf gets its node, which other threads wait for."""
+    code = """
+import threading
+def record(size, count):
+    with taeda.autograd.set_detect_anomaly(True):
+        for _ in range(count):
+            leaf = taeda.ones(size, size, requires_grad=True)
+            leaf @ leaf
+threads = [threading.Thread(target=record, args=a) for a in ((300, 300), (2, 3000), (2, 3000))]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("done")
+"""
+    assert printed_by(code) == "done"

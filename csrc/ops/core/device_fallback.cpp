@@ -104,8 +104,12 @@ class HostCall {
 void warn_of_fallback(const Op& op, Device device) {
   static std::mutex mutex;
   static std::set<const Op*> warned;
-  const std::lock_guard lock(mutex);
-  if (warned.insert(&op).second)
+  bool first;
+  {
+    const std::lock_guard lock(mutex);
+    first = warned.insert(&op).second;
+  }
+  if (first)  // without the lock, since the warning waits for Python's
     warn(str(op.name, "(): device '", device_type_name(device.type),
              "' has no kernel for it, so it runs on the CPU, with copies there and back"));
 }

@@ -193,6 +193,7 @@ Tensor histc_op(const Tensor& x, int64_t bins, Scalar min, Scalar max) {
     fail<NotImplemented>("\"histogram_cpu\" not implemented for '", x.dtype(), "'");
   }
   check(bins > 0, "bins must be > 0, but got ", bins, " for dimension 0");
+  check(bins <= kMostBins, "histc(): bins must be at most ", kMostBins, ", but got ", bins);
   if (x.is_meta()) return empty(Dims{bins}, x.options());
   Tensor flat = raw_contiguous(x), counts = raw_zeros(Dims{bins}, {DType::Int64, x.device()});
   visit_floating(x.dtype(), "histc", [&](auto tag) {

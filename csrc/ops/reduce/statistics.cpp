@@ -270,6 +270,7 @@ Tensor count_between(const Tensor& self, const Tensor& edges) {
   check(edges.dim() == 1 && bins >= 1 && edges.dtype() == self.dtype() &&
             edges.device() == self.device(),
         "_count_between(): expected two edges or more, of the dtype of self");
+  check(bins <= kMostBins, "_count_between(): expected at most ", kMostBins, " bins, got ", bins);
   if (self.is_meta()) return empty(Dims{bins}, self.options());
   Tensor x = raw_contiguous(self), e = raw_contiguous(edges);
   Tensor counts = raw_zeros(Dims{bins}, {DType::Int64, self.device()});

@@ -10,7 +10,7 @@
 namespace taeda::cpu {
 namespace {
 
-constexpr int64_t kMostBins = 4096;  // of which several tables fit into a cache
+constexpr int64_t kFewBins = 4096;  // of which several tables fit into a cache
 constexpr int64_t kParts = 16, kPart = 65536, kBlock = 512;
 
 // Counts the bins of n elements: of a block of m from `first` on `bins_of` returns them, perhaps in
@@ -18,7 +18,7 @@ constexpr int64_t kParts = 16, kPart = 65536, kBlock = 512;
 // elements have tables of their own, four each: a count would wait for itself where a number comes
 // again soon.
 template <class F> void count_bins(int64_t n, int64_t bins, int64_t* out, F&& bins_of) {
-  const bool few = bins <= kMostBins && n / 8 >= bins;
+  const bool few = bins <= kFewBins && n / 8 >= bins;
   const int64_t length = few ? std::max(kPart, (n + kParts - 1) / kParts) : n;
   const int64_t parts = few ? (n + length - 1) / length : 1;
   const auto width = static_cast<size_t>(bins) + 1;
