@@ -376,6 +376,29 @@ def test_dlpack_refusals():
         taeda.from_dlpack([1])
 
 
+def test_dlpack_to_a_device_or_as_a_copy():
+    x = taeda.arange(3.0)
+    for copy, shared in ((None, True), (False, True), (True, False)):
+        y = taeda.from_dlpack(ext_tensor=x, device="cpu", copy=copy)
+        assert (y.data_ptr() == x.data_ptr()) is shared and y.tolist() == [0, 1, 2]
+    a = np.arange(3.0)
+    y = taeda.from_dlpack(a, device=taeda.device("cpu"), copy=True)
+    y.zero_()
+    assert a.tolist() == [0, 1, 2]
+    for kwargs in ({"device": "cpu"}, {"copy": False}):
+        with raises(AssertionError, "capsule"):
+            taeda.from_dlpack(x.__dlpack__(), **kwargs)
+    with raises(TypeError, "copy"):
+        taeda.from_dlpack(x, copy="x")
+    with raises(TypeError, "device"):
+        taeda.from_dlpack(x, device=2.5)
+    with raises(TypeError, "positional|1"):
+        taeda.from_dlpack(x, "cpu")
+    with raises(ValueError, "copy=False"):
+        taeda.from_dlpack(x, device="meta", copy=False)
+    assert taeda.from_dlpack(x, device="meta").is_meta
+
+
 def test_capsule_that_nobody_reads():
     for _ in range(100):
         taeda.ones(1000).__dlpack__()

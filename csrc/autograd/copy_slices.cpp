@@ -60,7 +60,8 @@ class CopySlices final : public Node {
           "saved tensors after calling backward.");
     if (!grads[0].defined()) return;
     const Tensor& g = grads[0];
-    Tensor whole = empty_strided(base_sizes_, base_strides_, g.options());
+    Tensor whole = g.flags() & kDispatch ? op<"new_empty_strided">(g, base_sizes_, base_strides_)
+                                         : empty_strided(base_sizes_, base_strides_, g.options());
     op<"copy_">(whole, g);
     Tensor part = part_of(whole);
     Small<Tensor, 2> inner_grads(inner_->num_results);

@@ -209,7 +209,7 @@ void Pass::add(const Edge& e, Tensor g) {
     return;
   }
   bool plain = !GradMode::enabled() && e.nr < 64 && same(sum.sizes(), g.sizes()) &&
-               sum.dtype() == g.dtype() && !((sum.flags() | g.flags()) & kOverride);
+               sum.dtype() == g.dtype() && !((sum.flags() | g.flags()) & (kOverride | kDispatch));
   if (plain && (p->owned >> e.nr & 1)) {
     op<"add_">(sum, g);
   } else {
@@ -303,7 +303,7 @@ void Pass::check_nan(Node& n, std::span<const Tensor> results) {
   GradMode off(false);
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].defined() || !is_inexact(results[i].dtype())) continue;
-    if (results[i].flags() & (kMeta | kOverride)) continue;
+    if (results[i].flags() & (kMeta | kOverride | kDispatch)) continue;
     bool bad = op<"any">(op<"ne">(results[i], results[i])).item().to<bool>();
     check(!bad, "Function '", n.name(), "' returned nan values in its ", i, "th output.");
   }

@@ -95,7 +95,8 @@ void record(const Call& c, const Ref<OpNode>& node, Value& result) {
       return;
     }
     // The history must go to a new handle, not to the argument's.
-    if (is_argument(t, c.args)) t = make_view(t, t.sizes(), t.strides(), t.offset());
+    if (is_argument(t, c.args))
+      t = t.flags() & kDispatch ? alias(t) : make_view(t, t.sizes(), t.strides(), t.offset());
     if (t.impl()->base) attach_view_base(t.impl(), c.args);
     ++wants;
     if (node) {

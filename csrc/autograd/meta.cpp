@@ -380,7 +380,7 @@ bool good_layout(const Tensor& g, const Tensor& leaf) {
 bool is_sole_owner(const Tensor& g) {
   const TensorImpl* p = g.impl();
   return p->ref_count() == 1 && p->storage->ref_count() == 1 && !p->python && !p->base &&
-         !p->autograd && !(p->flags & (kWrapped | kOverride | kInference));
+         !p->autograd && !(p->flags & (kWrapped | kOverride | kInference | kDispatch));
 }
 
 Tensor copy_like(const Tensor& g, const Tensor& leaf) {
@@ -448,7 +448,7 @@ void AccumulateGrad::apply(std::span<Tensor> grads, std::span<Tensor>) {
       g = fit_gradient(std::move(g), leaf.sizes(), dtype, *this, 0);
     }
     if (!m.grad.defined()) {
-      if (GradMode::enabled() || (g.flags() & kOverride)) m.grad = clone(g);
+      if (GradMode::enabled() || (g.flags() & (kOverride | kDispatch))) m.grad = clone(g);
       else if (is_sole_owner(g) && good_layout(g, leaf)) m.grad = std::move(g);
       else m.grad = copy_like(g, leaf);
     } else if (GradMode::enabled() || (m.grad.flags() & kOverride)) {

@@ -1,6 +1,7 @@
 #include "autograd/op_node.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "autograd/backward.h"
@@ -80,6 +81,7 @@ void OpNode::take(const Value& argument, size_t i, uint32_t& edge, bool save,
 }
 
 void OpNode::connect(TensorSlot& s, const Tensor& t, bool save, const Tensor* changed) {
+  flags_ |= t.flags();
   if (requires_grad(t)) edges_[s.edge] = gradient_edge(t);
   if (!save) return;
   if (changed && t.is(*changed)) {
@@ -153,20 +155,44 @@ void OpNode::release() {
 
 // ---- backward ----
 
-void OpNode::apply(std::span<Tensor> grads, std::span<Tensor> results) {
-  bool any = false;
-  for (const Tensor& g : grads) any |= g.defined();
-  if (!any) return;
+namespace {
+
+// While a derivative reads tensors of a class with __torch_dispatch__ it is composed of ops, so
+// that the class sees them.
+class WatchedByClasses {
+ public:
+  WatchedByClasses() : always_(modes.always) { modes.always |= kDispatchLayer; }
+  WatchedByClasses(const WatchedByClasses&) = delete;
+  WatchedByClasses& operator=(const WatchedByClasses&) = delete;
+  ~WatchedByClasses() { modes.always = always_; }
+
+ private:
+  uint32_t always_;
+};
+
+}  // namespace
+
+void OpNode::derive(std::span<Tensor> grads, std::span<Tensor> results,
+                    const std::vector<bool>* wanted) {
+  uint32_t flags = flags_;
+  for (const Tensor& g : grads) flags |= g.defined() ? g.flags() : 0;
+  std::optional<WatchedByClasses> watched;
+  if (flags & kDispatch) [[unlikely]]
+    watched.emplace();
   Small<Value, 4> cache(count_);
-  Backward b(*this, grads, results, cache.data());
+  Backward b(*this, grads, results, cache.data(), wanted);
   op_.traits.backward(b);
 }
 
+void OpNode::apply(std::span<Tensor> grads, std::span<Tensor> results) {
+  bool any = false;
+  for (const Tensor& g : grads) any |= g.defined();
+  if (any) derive(grads, results, nullptr);
+}
+
 std::vector<Tensor> OpNode::gradients(std::span<Tensor> grads, const std::vector<bool>& wanted) {
-  Small<Value, 4> cache(count_);
   std::vector<Tensor> results(edges_.size());
-  Backward b(*this, grads, results, cache.data(), &wanted);
-  op_.traits.backward(b);
+  derive(grads, results, &wanted);
   return results;
 }
 

@@ -75,9 +75,11 @@ class OpNode final : public Node {
   // Where the gradient of the slot's tensor goes, and what is kept of it.
   void connect(TensorSlot& s, const Tensor& t, bool save, const Tensor* changed);
   Tensor unpack(const TensorSlot& s) const;
+  void derive(std::span<Tensor> grads, std::span<Tensor> results, const std::vector<bool>* wanted);
 
   const Op& op_;
   uint32_t capacity_ = 0, count_ = 0;  // slots, and how many of them are constructed
+  uint32_t flags_ = 0;                 // of the tensors among the arguments
   SavedTensor first_result_;
   struct Several {
     std::vector<Result> results;

@@ -3,6 +3,7 @@
 #include "autograd/forward.h"
 #include "autograd/meta.h"
 #include "ops/core/op.h"
+#include "tensor/dispatched.h"
 
 namespace taeda {
 
@@ -33,12 +34,13 @@ void SavedTensor::save(const Tensor& t, bool is_result) {
   if (saved_hooks) {
     packed_ = saved_hooks->pack(alias(t));
     packed_->sizes = t.sizes();
+    packed_->placeholder = t.is_placeholder();
     packed_->options = t.options();
     return;
   }
   tensor_ = is_result ? alias(t) : t;
   if (is_result) share_tangent(t, tensor_);
-  version_ = t.version();
+  version_ = tensor_.version();
   reshapes_ = tensor_.impl()->reshapes & kMostReshapes;
 }
 
@@ -82,6 +84,8 @@ namespace {
 Tensor unpack_checked(PackedTensor& packed, const Node& saver) {
   Tensor t = packed.unpack();
   const Options& o = packed.options;
+  check(packed.placeholder || !t.is_placeholder(), saver.name(),
+        ": the unpack hook of a saved tensor returned one of another class: ", kPlaceholderText);
   if (same(t.sizes(), packed.sizes) && t.dtype() == o.dtype && t.device().type == o.device.type)
     return t;
   fail(saver.name(), ": the unpack hook of a saved tensor returned one of shape ",

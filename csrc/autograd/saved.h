@@ -10,6 +10,7 @@ namespace taeda {
 struct PackedTensor : RefCounted {
   Dims sizes;
   Options options;
+  bool placeholder = false;
   virtual ~PackedTensor() = default;
   virtual Tensor unpack() = 0;
   static void destroy(PackedTensor* p) { delete p; }

@@ -268,10 +268,14 @@ bool Signature::take_extra(PyObject* name, PyObject* value, Extras* extras, bool
   }
   if (PyUnicode_CompareWithASCIIString(name, "layout") == 0) {
     if (Py_TYPE(value) != LayoutType && value != Py_None) wrong("layout", "taeda.layout");
-    else
-      check<NotImplemented>(value == Py_None || value == take(strided_object()).get(), op_.name,
+    else if (value != Py_None && value != take(strided_object()).get()) {
+      check<NotImplemented>(op_.name.find("zeros") != std::string::npos ||
+                                op_.name.find("empty") != std::string::npos,
+                            op_.name,
                             "(): layout must be taeda.strided; sparse tensors are "
                             "made by sparse_coo_tensor() and sparse_compressed_tensor()");
+      extras->layout = value;
+    }
     return true;
   }
   if (PyUnicode_CompareWithASCIIString(name, "pin_memory") == 0) {

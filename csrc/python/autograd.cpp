@@ -60,7 +60,9 @@ struct Roots {
     if (!e) {
       fail("element ", i, " of tensors does not require grad and does not have a grad_fn");
     }
-    add(std::move(e), t.sizes(), t.options(), given, i);
+    const bool asks = !given.defined() && (t.flags() & kDispatch) && t.numel() == 1;
+    const GradMode off(false);
+    add(std::move(e), t.sizes(), t.options(), asks ? ones_like(t) : given, i);
   }
 
   // A Tensor or a GradientEdge.

@@ -1,13 +1,19 @@
-// The layer below autograd that asks the thread's TorchDispatchModes about every op. Its bit is set
-// in Modes::always while there are any, so that it costs nothing otherwise.
+// The layer below autograd that asks the thread's TorchDispatchModes about every op, and the
+// classes of its arguments that have __torch_dispatch__. Its bit is set in Modes::always while
+// there are modes, and by the dispatcher for tensors with kDispatch, so that it costs nothing
+// otherwise.
 #include "python/dispatch_modes.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "autograd/layer.h"
 #include "autograd/meta.h"
 #include "ops/core/op.h"
+#include "python/arguments.h"
+#include "python/dispatch_classes.h"
 #include "python/objects.h"
 #include "python/op_callable.h"
 #include "python/overrides.h"
@@ -31,8 +37,7 @@ PyObject* pop() {
   return mode;
 }
 
-// Sets the innermost mode aside while it answers: what it calls reaches the next. Nothing that it
-// calls is recorded, since autograd has been passed already.
+// Sets the innermost mode aside while it answers: what it calls reaches the next.
 class Answering {
  public:
   Answering() : mode_(pop()) {}
@@ -43,7 +48,6 @@ class Answering {
 
  private:
   PyObject* mode_;
-  OverridesOff overrides_;
 };
 
 template <class Items, class F> PyRef list_of(const Items& items, F&& make) {
@@ -126,20 +130,43 @@ PythonCall python_call_of(const Call& c) {
   return {take(PyList_AsTuple(positional.get())), std::move(named)};
 }
 
-// A tensor that a mode has given, for the layers outside. Its history, if it has one, stays behind:
-// they set their own.
+// What a call writes to and returns, whatever a mode or class gives: self or `out`.
+const Tensor* target(const Call& c) {
+  if (c.out.defined()) return &c.out;
+  return c.op.inplace_form ? &std::get<Tensor>(c.args[0]) : changed_tensor(c);
+}
+
+// A tensor that a mode or class has given, for the layers outside. Its history, if it has one,
+// stays behind: they set their own.
 Tensor given_tensor(const Call& c, PyObject* o) {
   check<TypeError>(is_tensor(o), c.op.name, "(): __torch_dispatch__ must give a Tensor, not ",
                    type_name(o));
   const Tensor& t = tensor_of(o);
   if (!(t.flags() & kRequiresGrad) || is_argument(t, c.args) || t.is(c.out)) return t;
+  if ((t.flags() & kDispatch) && is_leaf(t)) return t;
   return alias(t);
+}
+
+// Derivatives, and _unique, give nothing in place of a tensor that nobody has asked for.
+bool may_give_nothing(const Op& op) {
+  return op.name == "_unique" || op.name.find("backward") != std::string::npos;
 }
 
 Value given_value(const Call& c, PyObject* o) {
   const Op& op = c.op;
-  if (op.returns == 1) return given_tensor(c, o);
+  if (op.returns == 1) {
+    const Tensor* self = target(c);
+    if (self && o == Py_None) return *self;
+    Tensor given = given_tensor(c, o);
+    return self ? *self : given;
+  }
   if (op.returns == 0) {
+    if (op.return_type == "Scalar") {
+      Scalar s;
+      check<TypeError>(as_scalar(o, &s, false), op.name,
+                       "(): __torch_dispatch__ must give a number, not ", type_name(o));
+      return s;
+    }
     if (op.return_type == "bool") {
       const int yes = PyObject_IsTrue(o);
       must(yes);
@@ -156,8 +183,9 @@ Value given_value(const Call& c, PyObject* o) {
                    "(): __torch_dispatch__ must give several Tensors, not ", type_name(o));
   TensorList list;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
-    PyObject* item = PySequence_Fast_GET_ITEM(o, i);
-    list.push_back(item == Py_None ? Tensor() : given_tensor(c, item));
+    const PyRef item = PyRef::borrow(PySequence_Fast_GET_ITEM(o, i));
+    const bool nothing = item.get() == Py_None && may_give_nothing(op);
+    list.push_back(nothing ? Tensor() : given_tensor(c, item.get()));
   }
   check<TypeError>(op.returns < 0 || list.size() == static_cast<size_t>(op.returns), op.name,
                    "(): __torch_dispatch__ must give ", op.returns, " Tensors, not ", list.size());
@@ -171,39 +199,72 @@ bool wants_gradient(const Call& c) {
   return false;
 }
 
-Value answer(const Call& c) {
+PyRef function_of(const Call& c, const PythonCall& call) {
+  if (!namer) take(python_call(PyImport_ImportModule, "taeda._dispatched"));  // which sets it
+  return take(python_call(PyObject_CallFunction, namer, "sOO", c.op.name.c_str(), call.args.get(),
+                          call.kwargs.get()));
+}
+
+// The handler's result, or NotImplemented. `owner` is a mode or a class.
+PyRef ask_one(PyObject* owner, PyObject* function, PyObject* types, const PythonCall& call) {
+  return take(python_call(PyObject_CallMethod, owner, "__torch_dispatch__", "OOOO", function, types,
+                          call.args.get(), call.kwargs.get()));
+}
+
+[[noreturn]] void fail_unanswered(PyObject* function, PyObject* mode, PyObject* types) {
+  std::string text;
+  if (mode) text += "\n\n  - mode object " + to_string(take(PyObject_Repr(mode)).get());
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(types); ++i) {
+    text += "\n\n  - tensor subclass " +
+            to_string(take(PyObject_Repr(PyTuple_GET_ITEM(types, i))).get());
+  }
+  fail<TypeError>("Multiple dispatch failed for '", to_string(take(PyObject_Str(function)).get()),
+                  "'; all __torch_dispatch__ handlers returned NotImplemented:", text);
+}
+
+// Asks the innermost mode, then the classes. Nothing that they call is recorded, since autograd has
+// been passed already.
+Value answer(const Call& c, PyObject* types) {
   const PythonCall call = python_call_of(c);
-  PyRef function = take(python_call(PyObject_CallFunction, namer, "sOO", c.op.name.c_str(),
-                                    call.args.get(), call.kwargs.get()));
-  PyRef types = take(PyTuple_New(0));
+  PyRef function = function_of(c, call);
   const GradMode off(false);
-  const Answering asked;
+  const OverridesOff overrides;
   modes.always &= kDispatchLayer;  // the other layers have seen the call
-  PyRef result = take(python_call(PyObject_CallMethod, asked.mode(), "__torch_dispatch__", "OOOO",
-                                  function.get(), types.get(), call.args.get(), call.kwargs.get()));
-  check<TypeError>(result.get() != Py_NotImplemented, c.op.name,
-                   "(): __torch_dispatch__ gave NotImplemented");
+  PyRef mode, result = PyRef::borrow(Py_NotImplemented);
+  if (!active.empty()) {
+    const Answering asked;
+    mode = PyRef::borrow(asked.mode());
+    result = ask_one(mode.get(), function.get(), types, call);
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(types) && result.get() == Py_NotImplemented; ++i)
+    result = ask_one(PyTuple_GET_ITEM(types, i), function.get(), types, call);
+  if (result.get() == Py_NotImplemented) fail_unanswered(function.get(), mode.get(), types);
   return given_value(c, result.get());
 }
 
-// The mode answers without recording, but the view is not one that was made under no_grad.
+// It is answered without recording, but the view is not one that was made under no_grad.
 void unmark_views(const Call& c, Value& result) {
   each_result(result, [&](Tensor& t, uint32_t) {
     if (t.impl()->base && !is_argument(t, c.args)) t.impl()->no_grad_view = false;
   });
 }
 
-Value ask(const Call& c) {
-  AcquireGil gil;
-  Value result = answer(c);
+// Composite ops are seen by their parts.
+Value dispatch_layer(Call& c, uint32_t inner) {
+  if (c.op.traits.composite) return call_inner(c, inner);
+  std::optional<AcquireGil> gil(std::in_place);
+  PyRef types = dispatching_types(c);
+  if (active.empty() && PyTuple_GET_SIZE(types.get()) == 0) {
+    types = {};
+    gil.reset();
+    check_memory(c);
+    return call_inner(c, inner);
+  }
+  Value result = answer(c, types.get());
+  if (PyTuple_GET_SIZE(types.get()) > 0) finish_class_result(c, target(c), result);
   if (c.op.traits.view && c.grad) unmark_views(c, result);
   if (wants_gradient(c)) set_requires_grad(std::get<Tensor>(result), true);
   return result;
-}
-
-// Composite ops are seen by their parts.
-Value dispatch_layer(Call& c, uint32_t inner) {
-  return active.empty() || c.op.traits.composite ? call_inner(c, inner) : ask(c);
 }
 
 PyObject* push_mode(PyObject*, PyObject* mode) {
@@ -241,6 +302,7 @@ PyMethodDef functions[] = {
 void init_dispatch_modes(PyObject* module) {
   must(PyModule_AddFunctions(module, functions));
   set_layer(kDispatchLayer, dispatch_layer);
+  init_dispatch_classes(module);
 }
 
 }  // namespace taeda::py

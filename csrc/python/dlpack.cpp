@@ -2,6 +2,7 @@
 // written and read.
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "autograd/meta.h"
 #include "base/checked.h"
@@ -11,6 +12,7 @@
 #include "python/objects.h"
 #include "python/tensor_slots.h"
 #include "python/tensor_type.h"
+#include "tensor/dispatched.h"
 
 namespace taeda::py {
 namespace {
@@ -152,6 +154,8 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
       PyErr_SetString(PyExc_BufferError, why.c_str());
       throw PythonError();
     };
+    if (t.is_placeholder())
+      refuse(std::string("Can't export a tensor through DLPack: ") + kPlaceholderText);
     if (requires_grad(t)) refuse("Can't export tensors that require gradient, use tensor.detach()");
     if (t.device().type != DeviceType::CPU)
       refuse("Can't export a tensor on device " + to_string(t.device()) + " through DLPack");
@@ -228,8 +232,42 @@ template <class M> Tensor import_capsule(PyObject* capsule, const char* name, co
   return from_storage(std::move(storage), sizes, strides, 0, dtype);
 }
 
-PyObject* py_from_dlpack(PyObject*, PyObject* o) {
-  return guarded([&] { return wrap(from_dlpack(o)); });
+// What was taken over, on `device` and with memory of its own where `copy` asks for it.
+Tensor placed(const Tensor& shared, std::optional<Device> device, PyObject* copy) {
+  const Device to = device.value_or(shared.device());
+  require_available(to);
+  const bool same = to.type == shared.device().type;
+  check<ValueError>(same || copy != Py_False,
+                    "from_dlpack(): copy=False, but the tensor is on device ",
+                    to_string(shared.device()), " and ", to_string(to), " is asked for");
+  if (same && copy != Py_True) return shared;
+  return op<"_to_copy">(shared, std::optional<DType>(), device);
+}
+
+PyObject* py_from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"ext_tensor", "device", "copy", nullptr};
+  PyObject *o, *device = Py_None, *copy = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO:from_dlpack", const_cast<char**>(names), &o,
+                                   &device, &copy)) {
+    return nullptr;
+  }
+  return guarded([&] {
+    check<TypeError>(copy == Py_None || PyBool_Check(copy),
+                     "from_dlpack(): argument 'copy' must be bool or None, not ", type_name(copy));
+    std::optional<Device> to;
+    if (device != Py_None) {
+      check<TypeError>(as_device(device, &to.emplace()),
+                       "from_dlpack(): argument 'device' must be taeda.device, str or None, not ",
+                       type_name(device));
+    }
+    if (PyCapsule_CheckExact(o) && (to || copy != Py_None)) {
+      PyErr_SetString(PyExc_AssertionError,
+                      "from_dlpack(): device and copy are for tensors, not for a DLPack capsule, "
+                      "which holds what its maker has put there");
+      throw PythonError();
+    }
+    return wrap(placed(from_dlpack(o), to, copy));
+  });
 }
 
 PyObject* py_to_dlpack(PyObject*, PyObject* o) {
@@ -251,9 +289,11 @@ PyMethodDef methods[] = {
     {"__dlpack_device__", dlpack_device, METH_NOARGS, "The DLPack code and index of the device."},
     {nullptr, nullptr, 0, nullptr}};
 PyMethodDef functions[] = {
-    {"from_dlpack", py_from_dlpack, METH_O,
-     "from_dlpack(ext_tensor) -> Tensor\n\nA tensor that shares the memory of another library's, "
-     "or of a DLPack capsule."},
+    {"from_dlpack", fn(py_from_dlpack), METH_VARARGS | METH_KEYWORDS,
+     "from_dlpack(ext_tensor, *, device=None, copy=None) -> Tensor\n\n"
+     "A tensor that shares the memory of another library's, or of a DLPack capsule.\n"
+     "`device` is where the result shall be; `copy=True` asks for memory of its own, and "
+     "`copy=False`\nfor an error where that is necessary. Both are for tensors only."},
     {"to_dlpack", py_to_dlpack, METH_O,
      "to_dlpack(tensor)\n\nA DLPack capsule that shares the tensor's memory; it can be read once."},
     {nullptr, nullptr, 0, nullptr}};

@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "python/objects.h"
 #include "python/tensor_type.h"
+#include "tensor/dispatched.h"
 
 namespace taeda::py {
 
@@ -130,6 +131,7 @@ void set_device_state(Engine& engine, const uint8_t* bytes) {
 void set_engine_state(GeneratorImpl& g, PyObject* state) {
   if (!is_tensor(state)) fail<TypeError>("expected a taeda.ByteTensor, but got ", type_name(state));
   const Tensor& t = tensor_of(state);
+  check(!t.is_placeholder(), kPlaceholderText);
   check<TypeError>(
       t.dtype() == DType::UInt8 && t.device().type == DeviceType::CPU && t.is_contiguous(),
       "RNG state must be a taeda.ByteTensor");

@@ -25,12 +25,13 @@ namespace {
 
 // The elements of a tensor as they are in memory, if they are there.
 std::span<const std::byte> memory_of(const Tensor& t) {
-  if ((t.flags() & (kOverride | kPlaceFlags)) || !t.is_contiguous()) return {};
+  if ((t.flags() & (kOverride | kDispatch | kPlaceFlags)) || !t.is_contiguous()) return {};
   return {static_cast<const std::byte*>(t.data()), t.nbytes()};
 }
 
 bool is_zero(const Tensor& t) {
-  if (t.flags() & (kOverride | kMeta)) return false;  // the values of sparse ones are elsewhere
+  if (t.flags() & (kOverride | kDispatch | kMeta | kNoMemory))
+    return false;  // the values of sparse ones are elsewhere
   const auto bytes = memory_of(t);
   if (bytes.empty()) return !op<"any">(t).item().to<bool>();
   return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });

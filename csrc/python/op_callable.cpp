@@ -10,6 +10,7 @@
 #include "autograd/meta.h"
 #include "base/warn.h"
 #include "ops/core/out_memory.h"
+#include "python/autograd.h"
 #include "python/batching.h"
 #include "python/objects.h"
 #include "python/op_object.h"
@@ -197,6 +198,23 @@ void warn_of_old_signature(const std::string& name) {
            "multiply. Give alpha, beta or value by keyword."));
 }
 
+// What a factory gives for a layout other than strided: a tensor without elements.
+[[gnu::cold]] PyObject* sparse_zeros(const Signature& s, Values& values, const PyObject* out,
+                                     const Extras& extras) {
+  const Op& op = s.op();
+  check(!out, op.name, "(): out= takes strided tensors only");
+  PyRef make = take(import_attribute("taeda.sparse._make", "sparse_zeros"));
+  PyRef given = take(PyDict_New());
+  PyRef grad = take(PyBool_FromLong(extras.requires_grad));
+  must(PyDict_SetItemString(given.get(), "requires_grad", grad.get()));
+  for (size_t i = 0; i < s.size(); ++i) {
+    PyRef value = take(result_object(Value(values[i])));
+    must(PyDict_SetItemString(given.get(), op.args[i].name.c_str(), value.get()));
+  }
+  PyRef args = take(Py_BuildValue("(sO)", op.name.c_str(), extras.layout));
+  return must(python_call(PyObject_Call, make.get(), args.get(), given.get()));
+}
+
 PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& call, Values& values,
                      PyObject* out, const Extras& extras) {
   ArgumentSummary seen = summarize_args(values.span());
@@ -205,6 +223,8 @@ PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& cal
     PyObject* result = call_override(callee, call.args, call.count, call.kwnames);
     if (result || PyErr_Occurred()) return must(result);
   }
+  if (extras.layout) [[unlikely]]
+    return sparse_zeros(s, values, out, extras);
   const Op& op = s.op();
   Tensor target;
   if (out) [[unlikely]] {
@@ -303,7 +323,7 @@ PyObject* call_method(const char* name, std::initializer_list<PyObject*> args) {
 
 bool run_values(const Op& op, Values& values) {
   const ArgumentSummary seen = summarize_args(values.span());
-  if ((seen.flags & kOverride) || function_modes_entered) return false;
+  if ((seen.flags & (kOverride | kDispatch)) || function_modes_entered) return false;
   run(op, values, {}, seen);
   return true;
 }

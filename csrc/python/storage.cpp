@@ -19,6 +19,7 @@
 #include "python/module.h"
 #include "python/objects.h"
 #include "python/tensor_type.h"
+#include "tensor/dispatched.h"
 #include "tensor/inference.h"
 #include "tensor/reshape.h"
 
@@ -354,7 +355,10 @@ PyGetSetDef storage_getset[] = {
 // ---- on Tensor ----
 
 PyObject* untyped_storage(PyObject* o, PyObject*) {
-  return guarded([&] { return make(tensor_of(o).storage()); });
+  return guarded([&] {
+    check(!tensor_of(o).is_placeholder(), kPlaceholderText);
+    return make(tensor_of(o).storage());
+  });
 }
 
 // set_(), set_(tensor), set_(storage[, offset, size[, stride]])
@@ -372,6 +376,8 @@ PyObject* set_(PyObject* o, PyObject* args, PyObject* kwargs) {
     check<NotImplemented>(!tangent_of(t).defined(),
                           "set_(): the memory of a tensor with a tangent cannot be exchanged");
     check(modes.inference || !(t.flags() & kInference), kInferenceChange);
+    check<NotImplemented>(!(t.flags() & kDispatch) && !t.is_placeholder(),
+                          "set_() is not supported for tensors of a class with __torch_dispatch__");
     Ref<Storage> storage;
     Dims sizes, strides;
     int64_t at = 0;
@@ -380,6 +386,7 @@ PyObject* set_(PyObject* o, PyObject* args, PyObject* kwargs) {
       sizes = Dims{0};
     } else if (is_tensor(source)) {
       const Tensor& from = tensor_of(source);
+      check(!from.is_placeholder(), "set_(): ", kPlaceholderText);
       check(from.dtype() == t.dtype(), "set_(): expected a tensor of dtype ", name(t.dtype()),
             ", got ", name(from.dtype()));
       storage = from.storage();
@@ -428,6 +435,7 @@ PyObject* tensor_is_shared(PyObject* o, PyObject*) {
 }
 PyObject* tensor_share_memory_(PyObject* o, PyObject*) {
   return guarded([&] {
+    check(!tensor_of(o).is_placeholder(), kPlaceholderText);
     share(*tensor_of(o).storage());
     return Py_NewRef(o);
   });

@@ -144,6 +144,7 @@ void take_data(TensorImpl* t, const TensorImpl* f) {
 // Whether its memory only stands for values that are elsewhere: those of sparse, nested and vmap's
 // tensors are attributes of the Python object.
 bool is_placeholder(PyObject* o) {
+  if (tensor_of(o).is_placeholder()) return true;
   PyTypeObject* type = Py_TYPE(o);
   if (type == TensorType) return false;
   return is_batched_type(type) ||
@@ -185,14 +186,14 @@ PyObject* exchange_data(PyObject* o, PyObject* other) {
       ++a->reshapes;
       ++b->reshapes;
     }
-    const Tensor kept = alias(tensor_of(o));
+    const Tensor kept = raw_alias(tensor_of(o));
     take_data(a, b);
     take_data(b, kept.impl());
     // Their classes have been exchanged before.
     for (PyObject* each : {o, other}) {
       uint32_t& flags = tensor_of(each).impl()->flags;
-      const bool overrides = Py_TYPE(each) != TensorType && overrides_functions(Py_TYPE(each));
-      flags = overrides ? flags | kOverride : flags & ~uint32_t{kOverride};
+      flags &= ~uint32_t{kOverride | kDispatch};
+      if (Py_TYPE(each) != TensorType) flags |= class_flags(Py_TYPE(each));
     }
     return Py_NewRef(Py_None);
   });

@@ -13,6 +13,7 @@
 #include "python/overrides.h"
 #include "python/tensor_slots.h"
 #include "python/tensor_type.h"
+#include "tensor/dispatched.h"
 #include "tensor/inference.h"
 
 namespace taeda::py {
@@ -67,7 +68,7 @@ PyObject* storage_offset(PyObject* o, PyObject*) {
 }
 PyObject* data_ptr(PyObject* o, PyObject*) {
   const Tensor& t = tensor_of(o);
-  bool none = t.numel() == 0 || t.is_meta();
+  bool none = t.numel() == 0 || t.is_meta() || t.is_placeholder();
   return PyLong_FromVoidPtr(none ? nullptr : t.data());
 }
 PyObject* get_device(PyObject* o, PyObject*) {
@@ -122,6 +123,9 @@ template <class T> PyObject* nested(const Tensor& t, const char* data, size_t d)
 PyObject* tolist(PyObject* o, PyObject*) {
   return guarded([&]() -> PyObject* {
     Tensor t = tensor_of(o);
+    check(!(t.flags() & kDispatch), ".tolist() is not supported for tensor subclasses, got ",
+          type_name(o));
+    check(!t.is_placeholder(), kPlaceholderText);
     check<NotImplemented>(!t.is_meta(), "Cannot copy out of meta tensor; no data!");
     if (t.is_off_host()) copy_into(t = empty(t.sizes(), {t.dtype(), Device{}}), tensor_of(o));
     auto list = [&](auto tag) {
@@ -198,7 +202,7 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   }
   return guarded([&] {
     PyTypeObject* type = subclass_of_tensor("_make_subclass", cls);
-    Tensor t = alias(tensor_of(data));
+    Tensor t = raw_alias(tensor_of(data));
     check(!requires_grad || is_inexact(t.dtype()), type->tp_name,
           ": Only Tensors of floating point and complex dtype can require gradients");
     if (requires_grad) set_requires_grad(t, true);
@@ -211,8 +215,13 @@ PyObject* as_subclass(PyObject* o, PyObject* cls) {
     PyTypeObject* type = subclass_of_tensor("as_subclass", cls);
     Value args[] = {tensor_of(o)};
     static const Op& alias_op = find_op("alias", 1);
-    Value result = call(alias_op, args);
-    return wrap_as(std::get<Tensor>(std::move(result)), type);
+    Tensor result = std::get<Tensor>(call(alias_op, args));
+    if (!result.impl()->python) return wrap_as(std::move(result), type);
+    PyRef given = take(wrap(std::move(result)));  // by a class with __torch_dispatch__
+    check<TypeError>(PyType_IsSubtype(Py_TYPE(given.get()), type), "as_subclass(): a tensor of ",
+                     type_name(given.get()),
+                     ", which has __torch_dispatch__, cannot become one of ", type->tp_name);
+    return given.release();
   });
 }
 
@@ -236,6 +245,8 @@ PyObject* resize_(PyObject* o, PyObject* args, PyObject* kwargs) {
     }
     const Tensor& t = tensor_of(o);
     check(!(modes.grad && requires_grad(t)), "cannot resize variables that require grad");
+    check<NotImplemented>(!(t.flags() & kDispatch), "resize_() is not supported for tensors of a ",
+                          "class with __torch_dispatch__, got ", type_name(o));
     check(!is_batched(t), "vmap: resize_() of a tensor that is vmapped over is not supported");
     check(!tangent_of(t).defined(), "cannot resize variables that has a forward grad");
     check(modes.inference || !(t.flags() & kInference), kInferenceChange);
@@ -309,7 +320,8 @@ PyMethodDef methods[] = {
 }  // namespace
 
 PyObject* item_object(const Tensor& t) {
-  const bool plain = t.numel() == 1 && !t.is_meta() && !is_batched(t);
+  const bool plain =
+      t.numel() == 1 && !(t.flags() & (kMeta | kDispatch | kNoMemory)) && !is_batched(t);
   if (t.dtype() != DType::UInt64 || !plain) return scalar_object(t.item());
   Tensor host = t;  // Scalar has no room for 2^63 and above
   if (t.is_off_host()) copy_into(host = empty(t.sizes(), {t.dtype(), Device{}}), t);

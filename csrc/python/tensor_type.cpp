@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ops/core/op.h"
+#include "python/dispatch_classes.h"
 #include "python/overrides.h"
 #include "python/tensor_slots.h"
 
@@ -216,9 +217,14 @@ PyObject* wrap(Tensor t) {
   return new_object(std::move(t), TensorType);
 }
 
+uint32_t class_flags(PyTypeObject* type) {
+  return (overrides_functions(type) ? uint32_t{kOverride} : 0) |
+         (has_torch_dispatch(type) ? uint32_t{kDispatch} : 0);
+}
+
 PyObject* wrap_as(Tensor t, PyTypeObject* type) {
   check(!t.impl()->python, "this tensor has a Python object already");
-  if (type != TensorType && overrides_functions(type)) t.impl()->flags |= kOverride;
+  if (type != TensorType) t.impl()->flags |= class_flags(type);
   return new_object(std::move(t), type);
 }
 

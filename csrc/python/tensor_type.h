@@ -29,6 +29,8 @@ inline const Tensor& tensor_of(PyObject* o) { return reinterpret_cast<TensorObje
 
 // The tensor's object, a new reference; None for an undefined tensor.
 PyObject* wrap(Tensor t);
+// The flags that a tensor has for its class: kOverride, kDispatch.
+uint32_t class_flags(PyTypeObject* type);
 // An object of a Tensor subclass for a tensor that has no object yet.
 PyObject* wrap_as(Tensor t, PyTypeObject* type);
 

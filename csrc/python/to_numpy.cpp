@@ -3,6 +3,7 @@
 
 #include "python/module.h"
 #include "python/tensor_type.h"
+#include "tensor/dispatched.h"
 
 namespace taeda::py {
 namespace {
@@ -89,6 +90,9 @@ PyObject* to_numpy(PyObject*, PyObject* o) {
   return guarded([&] {
     check<TypeError>(is_tensor(o), "_to_numpy() expected a Tensor, but got ", type_name(o));
     const Tensor& t = tensor_of(o);
+    check(!(t.flags() & kDispatch), ".numpy() is not supported for tensor subclasses, got ",
+          type_name(o));
+    check(!t.is_placeholder(), kPlaceholderText);
     check<TypeError>(!t.is_meta(),
                      "can't convert meta device type tensor to numpy: it has no data");
     check<TypeError>(!t.is_off_host(), "can't convert ", t.device(),

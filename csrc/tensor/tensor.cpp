@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/device_runtime.h"
+#include "tensor/dispatched.h"
 #include "tensor/inference.h"
 #include "tensor/readable.h"
 #include "tensor/reshape.h"
@@ -53,6 +54,17 @@ Ref<Storage> Storage::borrow(void* data, size_t nbytes, void (*release)(void*), 
   return s;
 }
 
+Ref<Storage> Storage::without_memory(size_t nbytes, Device device) {
+  require_available(device);
+  auto s = make(0);
+  s->device = with_index(device);
+  s->nbytes = nbytes;
+  s->capacity = 0;
+  s->resizable = false;
+  s->placeholder = true;
+  return s;
+}
+
 void Storage::resize(size_t n) {
   check(resizable, "Trying to resize storage that is not resizable");
   check(exports == 0,
@@ -99,6 +111,9 @@ uint32_t flags_of(Device d) {
   if (is_host(d)) return 0;
   return d.type == DeviceType::Meta ? kMeta : kOffHost;
 }
+uint32_t flags_of(const Storage& s) {
+  return flags_of(s.device) | (s.placeholder ? uint32_t{kNoMemory} : 0);
+}
 
 Ref<TensorImpl> make_impl(Ref<Storage> storage, DimsRef sizes, DimsRef strides, int64_t offset,
                           DType dtype) {
@@ -118,7 +133,7 @@ Ref<TensorImpl> make_impl(Ref<Storage> storage, DimsRef sizes, DimsRef strides, 
   }
   t->numel = n;
   t->contiguous = contiguous || n == 0;
-  t->flags |= flags_of(storage->device);
+  t->flags |= flags_of(*storage);
   if (making_inference_tensors) t->flags |= kInference;
   t->storage = std::move(storage);
   return t;
@@ -219,10 +234,15 @@ MemoryFormat Tensor::memory_format() const {
 }
 
 void (*check_readable)(const Tensor& t) = nullptr;
+DispatchedAnswers dispatched;
 
 Scalar Tensor::item() const {
   if ((flags() & kOverride) && check_readable) check_readable(*this);
+  if (flags() & kDispatch) {
+    if (std::optional<Scalar> number = dispatched.item(*this)) return *number;
+  }
   check(numel() == 1, "a Tensor with ", numel(), " elements cannot be converted to Scalar");
+  check(!is_placeholder(), kPlaceholderText);
   check(!is_meta(), "Tensor.item() cannot be called on meta tensors");
   if (is_off_host()) {
     const Tensor host = empty({}, {dtype(), Device{}});
@@ -302,6 +322,18 @@ Tensor empty_like(const Tensor& like, DType dtype) {
   return empty_strided(like.sizes(), like.strides(), o);
 }
 
+Tensor make_placeholder(DimsRef sizes, DimsRef strides, int64_t offset, Options o) {
+  check(sizes.size() == strides.size(), "expected as many strides as sizes, got ",
+        to_string(strides), " for ", to_string(sizes));
+  numel_of(sizes);
+  check(offset >= 0, "Tensor: invalid storage offset ", offset);
+  for (int64_t s : strides)
+    check(s >= 0, "negative strides are not supported, got ", to_string(strides));
+  const size_t bytes = checked_nbytes(reach(sizes, strides, offset), o.dtype);
+  return Tensor(
+      make_impl(Storage::without_memory(bytes, o.device), sizes, strides, offset, o.dtype));
+}
+
 Tensor make_view(const Tensor& base, DimsRef sizes, DimsRef strides, int64_t offset) {
   numel_of(sizes);
   check_bounds(*base.storage(), sizes, strides, offset, base.dtype());
@@ -314,7 +346,9 @@ Tensor make_view(const Tensor& base, DimsRef sizes, DimsRef strides, int64_t off
   return Tensor(std::move(t));
 }
 
-Tensor alias(const Tensor& t) {
+Tensor alias(const Tensor& t) { return t.flags() & kDispatch ? dispatched.alias(t) : raw_alias(t); }
+
+Tensor raw_alias(const Tensor& t) {
   auto a = make_impl(t.storage(), t.sizes(), t.strides(), t.offset(), t.dtype());
   a->flags = (a->flags & ~uint32_t(kInference)) | (t.flags() & (kWrapped | kInference));
   a->own_version = t.impl()->own_version;

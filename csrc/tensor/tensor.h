@@ -24,6 +24,7 @@ struct alignas(cpu::kAlignment) Storage : RefCounted {
   Device device;
   uint32_t version = 0;
   bool resizable = true;
+  bool placeholder = false;  // no memory: a Python class with __torch_dispatch__ holds the values
   std::atomic<uint32_t> exports{0};  // arrays and buffers outside taeda that refer to the memory
   // Frees memory with another owner (NumPy, DLPack); replaces the allocator.
   void (*release)(void* context) = nullptr;
@@ -34,6 +35,7 @@ struct alignas(cpu::kAlignment) Storage : RefCounted {
   uint32_t inline_bytes = 0;  // of small data, which follows this header in the same block
 
   static Ref<Storage> allocate(size_t nbytes, Device device);
+  static Ref<Storage> without_memory(size_t nbytes, Device device);  // a placeholder
   static Ref<Storage> borrow(void* data, size_t nbytes, void (*release)(void*), void* context);
   // Keeps the common prefix. Shrinking keeps the block in place, since tensors of the old size may
   // still refer to it; unused pages go back to the system.
@@ -69,9 +71,11 @@ enum TensorFlag : uint32_t {
   kWrapped = 16,      // a Python number: takes part in promotion as a number, not as a tensor
   kInference = 32,    // made in inference mode
   kOffHost = 64,      // its memory is a device's, which the host cannot read
+  kDispatch = 128,    // a Python type with __torch_dispatch__
+  kNoMemory = 256,    // a placeholder: only its Python class knows its values
 };
 
-constexpr uint32_t kPlaceFlags = kMeta | kOffHost;  // they follow from the storage's device
+constexpr uint32_t kPlaceFlags = kMeta | kOffHost | kNoMemory;  // they follow from the storage
 
 struct AutogradData {  // csrc/autograd derives from it
   virtual ~AutogradData() = default;
@@ -131,6 +135,7 @@ class Tensor {
   uint32_t flags() const { return impl_->flags; }
   bool is_meta() const { return impl_->flags & kMeta; }
   bool is_off_host() const { return impl_->flags & kOffHost; }
+  bool is_placeholder() const { return impl_->flags & kNoMemory; }
   bool is_wrapped_number() const { return impl_->flags & kWrapped; }
   bool requires_grad_flag() const { return impl_->flags & kRequiresGrad; }
   bool is_contiguous() const { return impl_->contiguous; }
@@ -166,10 +171,14 @@ Tensor empty_strided(DimsRef sizes, DimsRef strides, Options o);
 // permuted), else contiguous.
 Tensor empty_like(const Tensor& like, DType dtype);
 inline Tensor empty_like(const Tensor& like) { return empty_like(like, like.dtype()); }
+// A tensor without memory, for a Python class that answers in place of kernels.
+Tensor make_placeholder(DimsRef sizes, DimsRef strides, int64_t offset, Options o);
 // A view of `base`'s storage: shares version counter, remembers the base. Bounds are checked.
 Tensor make_view(const Tensor& base, DimsRef sizes, DimsRef strides, int64_t offset);
-// Shares storage but no history and no base (detach, saved values).
+// Shares storage but no history and no base (detach, saved values). A class with
+// __torch_dispatch__ is asked for one; `raw_alias` gives a plain tensor of its storage.
 Tensor alias(const Tensor& t);
+Tensor raw_alias(const Tensor& t);
 Tensor from_storage(Ref<Storage> s, DimsRef sizes, DimsRef strides, int64_t offset, DType dtype);
 // Changes sizes in place to contiguous `sizes`, growing the storage where it is too small (out=,
 // resize_).

@@ -395,11 +395,18 @@ warnings.simplefilter("ignore")
 pick = random.Random(7)
 devnull = os.open(os.devnull, os.O_RDONLY)
 x = taeda.ones(3, requires_grad=True)
+class Bare(taeda.Tensor):
+    __torch_function__ = taeda._C._disabled_torch_function_impl
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return pick.choice([None, 1, taeda.ones(2), args[0] if args else (), NotImplemented])
+make = taeda.Tensor._make_wrapper_subclass
 def values():
     return [None, 0, -1, 2**31, 2**63 - 1, -2**63, 2**64, 2**200, 1.5, "", "x", "\\0", b"", b"x" * 99,
             bytearray(8), (), (1, 2), [], [x], {}, {1: 2}, x, x * 2, taeda.empty(0), object(), int,
             taeda.empty(3, device="meta"), (x * x).grad_fn, len, lambda *a: a, taeda.float32,
-            taeda.UntypedStorage(8), taeda.Size([2]), taeda.Generator(), ..., slice(None), True]
+            taeda.UntypedStorage(8), taeda.Size([2]), taeda.Generator(), ..., slice(None), True,
+            make(Bare, (3,)), make(Bare, (), dtype=taeda.uint64), make(Bare, (2, 2), requires_grad=True)]
 skip = ("_push", "_pop")  # they change what later calls do
 tried = 0
 for name in sorted(vars(taeda._C)):

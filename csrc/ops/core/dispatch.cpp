@@ -7,6 +7,7 @@
 #include "ops/core/op.h"
 #include "ops/core/out_memory.h"
 #include "ops/core/tensor_ops.h"
+#include "tensor/dispatched.h"
 #include "tensor/inference.h"
 #include "tensor/plan.h"
 
@@ -35,6 +36,7 @@ uint32_t argument_flags(std::span<const Value> args) {
 // An op's tensors must be on one device. Kernels rely on it: a meta tensor has no memory to read.
 // (Composite ops are checked in the ops that they call; Python numbers fit any device.)
 [[gnu::noinline, gnu::cold]] void check_devices(const Call& c) {
+  check_memory(c);
   if (c.op.traits.composite || (c.op.traits.forms & kMixed)) return;
   const Tensor* first = nullptr;
   auto look = [&](const Tensor& t) {
@@ -80,7 +82,7 @@ void check_not_inference(const Call& c) {
 // The tensor in this memory format.
 Tensor laid_out(const Tensor& t, MemoryFormat format) {
   const Dims strides = channels_last_strides(t.sizes());
-  if (same(t.strides(), strides)) return t;
+  if (same(t.strides(), strides) || t.is_placeholder()) return t;
   if (t.is_contiguous(format))  // sizes of 1 alone: only the strides change
     return from_storage(t.storage(), t.sizes(), strides, t.offset(), t.dtype());
   Tensor r = empty_strided(t.sizes(), strides, t.options());
@@ -138,6 +140,18 @@ Value run_kernel(Call& c) {
 
 }  // namespace
 
+void check_memory(const Call& c) {
+  const auto look = [&](const Tensor& t) {
+    check(!t.defined() || !t.is_placeholder(), c.op.name, "(): ", kPlaceholderText);
+  };
+  look(c.out);
+  for (const Value& v : c.args) {
+    if (auto* t = std::get_if<Tensor>(&v)) look(*t);
+    else if (auto* list = std::get_if<TensorList>(&v))
+      std::for_each(list->begin(), list->end(), look);
+  }
+}
+
 void set_layer(LayerBit bit, Layer layer) {
   g_layers[static_cast<size_t>(std::countr_zero<uint32_t>(bit))] = layer;
 }
@@ -155,10 +169,12 @@ Value call(const Op& op, std::span<Value> args, Tensor out) {
 Value call(const Op& op, std::span<Value> args, Tensor out, uint32_t flags) {
   Call c{op, args, std::move(out)};
   if (c.out.defined()) flags |= c.out.flags();
-  uint32_t seen = flags & (modes.watched | kMeta | kOffHost), layers = modes.always;
+  uint32_t seen = flags & (modes.watched | kPlaceFlags | kDispatch), layers = modes.always;
   if (!(seen | layers)) [[likely]]
     return run_kernel(c);
-  if (seen & (kMeta | kOffHost)) {
+  if (seen & kDispatch) {
+    layers |= kDispatchLayer;
+  } else if (seen & kPlaceFlags) {
     check_devices(c);
     if (seen & kOffHost) layers |= kDeviceLayer;
   }
@@ -179,8 +195,18 @@ Value call_padded(const Op& op, std::span<Value> given) {
   return call(op, all.span());
 }
 
+// The class of the one or the other copies.
+static Tensor write_by_class(const Op& op, const Tensor& out, const Tensor& result) {
+  check(same(out.sizes(), result.sizes()), op.name, "(): the result has the shape ",
+        to_string(result.sizes()), ", but out, or what is changed in place, has ",
+        to_string(out.sizes()), " and its class has __torch_dispatch__: it cannot be resized");
+  copy_into(out, result);
+  return out;
+}
+
 Tensor write_out(const Op& op, const Tensor& out, const Tensor& result) {
   if (out.is(result)) return out;
+  if (out.is_placeholder() || result.is_placeholder()) return write_by_class(op, out, result);
   check(can_cast(result.dtype(), out.dtype()), "result type ", result.dtype(),
         " can't be cast to the desired output type ", out.dtype());
   if (op.inplace_form) {

@@ -19,7 +19,7 @@ template <class T> T* memory(const Tensor& t) {
 // The elements of a tensor of T, in row-major order.
 template <class T> std::vector<T> host_values(const Tensor& t) {
   Tensor c = t;
-  if (!t.is_contiguous()) copy_into(c = empty(t.sizes(), t.options()), t);
+  if (!t.is_contiguous() || t.is_placeholder()) copy_into(c = empty(t.sizes(), t.options()), t);
   std::vector<T> values(static_cast<size_t>(c.numel()));
   copy_memory(values.data(), Device{}, c.data(), c.device(), c.nbytes());
   return values;
@@ -37,6 +37,7 @@ Tensor from_host(const std::vector<T>& values, DimsRef sizes, Device device = {}
 
 // The only element of a tensor of T.
 template <class T> T host_value(const Tensor& t) {
+  if (t.is_placeholder()) return host_values<T>(t).at(0);
   T value;
   if (is_host(t.device())) std::memcpy(&value, t.data(), sizeof value);
   else copy_memory(&value, Device{}, t.data(), t.device(), sizeof value);

@@ -183,11 +183,12 @@ enum LayerBit : uint32_t {
   kAutogradLayer = 16,
   kForwardLayer = 32,   // inside autograd: results have no history yet
   kDeviceLayer = 64,    // for tensors of a device that may lack the kernel
-  kDispatchLayer = 128  // for the thread's TorchDispatchModes: what the other layers call
+  kDispatchLayer = 128  // for TorchDispatchModes and __torch_dispatch__: what other layers call
 };
 using Layer = Value (*)(Call& c, uint32_t inner);
 void set_layer(LayerBit bit, Layer layer);
 Value call_inner(Call& c, uint32_t layers);  // the next layer in, or the kernel
+void check_memory(const Call& c);            // throws for a placeholder, which no kernel can read
 
 struct GradMode {  // RAII: GradMode off(false);
   explicit GradMode(bool on) : saved_(modes) { set(on); }

@@ -73,8 +73,9 @@ Tensor clone(const Tensor& x) { return op<"clone">(x); }
 
 bool is_unwatched(std::initializer_list<const Tensor*> tensors) {
   if (GradMode::enabled() || modes.always) return false;
-  return std::all_of(tensors.begin(), tensors.end(),
-                     [](const Tensor* t) { return !(t->flags() & (kOverride | kOffHost)); });
+  return std::all_of(tensors.begin(), tensors.end(), [](const Tensor* t) {
+    return !(t->flags() & (kOverride | kOffHost | kDispatch));
+  });
 }
 
 }  // namespace taeda

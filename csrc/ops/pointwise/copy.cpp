@@ -55,6 +55,11 @@ void copy_by_host(const Tensor& dst, const Tensor& src) {
 }  // namespace
 
 void copy_into(const Tensor& dst, const Tensor& src) {
+  if (dst.is_placeholder() || src.is_placeholder()) {  // which is up to its class
+    const GradMode off(false);
+    op<"copy_">(dst, src);
+    return;
+  }
   if (dst.is(src) || dst.is_meta() || src.is_meta() || dst.numel() == 0) return;
   if (((dst.flags() | src.flags()) & kOffHost) != 0) {
     if (dst.device() != src.device()) return copy_across(dst, src);
@@ -216,7 +221,7 @@ Tensor convert(const Tensor& self, std::optional<DType> dtype, std::optional<Dev
   if (!copy && d == self.dtype() && same_device &&
       keeps(self, format.value_or(MemoryFormat::Preserve)))
     return self;
-  return op<"_to_copy">(self, d, to, format);
+  return op<"_to_copy">(self, dtype, device, format);
 }
 
 // `non_blocking` has no effect: on the CPU every copy is complete on return.
@@ -287,7 +292,8 @@ Tensor zero_op(const Tensor& self) {
 }
 void zero_backward(Backward& b) { b.set(0, zeros_like(b.grad())); }
 
-Tensor detach(const Tensor& self) { return alias(self); }
+Tensor detach(const Tensor& self) { return raw_alias(self); }
+Scalar local_scalar_dense(const Tensor& self) { return self.item(); }
 
 // float(), double(), ...: conversions by name.
 template <DType D> Tensor as_dtype(const Tensor& self, std::optional<MemoryFormat> format) {
@@ -303,7 +309,7 @@ const Define ops[] = {
      "The same values laid out one after another: `self` where they are already, else a copy.",
      kernel(contiguous_op),
      {.forms = kMethod, .composite = true}},
-    {"_to_copy(self: Tensor, dtype: dtype? = None, device: device? = None, memory_format: "
+    {"_to_copy(self: Tensor, *, dtype: dtype? = None, device: device? = None, memory_format: "
      "memory_format? = None) -> "
      "Tensor",
      "A copy with another dtype, device or layout.",
@@ -362,6 +368,10 @@ const Define ops[] = {
      "The same memory without a history: no gradient flows through it.",
      kernel(detach),
      {.non_differentiable = 1, .vmap = vmap::direct}},
+    {"_local_scalar_dense(self: Tensor) -> Scalar",
+     "The one element as a Python number: what `item` asks a class with __torch_dispatch__ for.",
+     kernel(local_scalar_dense),
+     {.forms = 0}},
 };
 
 template <DType D> bool define_conversion(const char* name) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+import sys
 from typing import Any
 
 from taeda import _C
@@ -157,6 +158,8 @@ def _deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
             "protocol "
             "at the moment. Use tensor.detach().clone() for the values of this one."
         )
+    if _C._is_placeholder(self):
+        return _finish_copy(_clone_by_class(self), self, memo)
     # Views of one storage stay views of one storage.
     storage = self.untyped_storage()
     key = ("storage", storage._cdata)
@@ -166,6 +169,22 @@ def _deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
     result.set_(memo[key], self.storage_offset(), self.size(), self.stride())
     if type(self) is not Tensor:
         result = Tensor._make_subclass(type(self), result)
+    return _finish_copy(result, self, memo)
+
+
+def _clone_by_class(self: Any) -> Any:
+    """A copy of a tensor without memory, which only its class can make."""
+    with sys.modules["taeda"].no_grad():
+        result = self.clone()
+    if type(result) is not type(self):
+        raise RuntimeError(
+            f"deepcopy: {type(self).__name__}.clone() must give a {type(self).__name__}, got "
+            f"{type(result).__name__}; define __deepcopy__ where it cannot"
+        )
+    return result
+
+
+def _finish_copy(result: Any, self: Any, memo: dict[Any, Any]) -> Any:
     if self.requires_grad:
         result.requires_grad_()
     memo[id(self)] = result
@@ -179,6 +198,8 @@ def _deepcopy(self: Any, memo: dict[Any, Any]) -> Any:
 def _copy(self: Any) -> Any:
     if not self.is_leaf:
         return self.view_as(self)
+    if _C._is_placeholder(self):
+        return _rebuild_placeholder(type(self), _properties(self), str(self.device), self.__dict__)
     result = Tensor._make_subclass(type(self), self, self.requires_grad)
     result.__dict__.update(self.__dict__)
     return result
@@ -219,12 +240,34 @@ def _rebuild_meta(cls: Any, dtype: Any, size: Any, stride: Any, requires_grad: b
     return result.requires_grad_() if requires_grad else result
 
 
+def _rebuild_placeholder(
+    cls: Any, properties: dict[str, Any], device: str, attributes: dict[str, Any]
+) -> Any:
+    """Make a tensor without memory, of a class that keeps its values in attributes."""
+    result = Tensor._make_wrapper_subclass(cls, device=device, **properties)
+    result.__dict__.update(attributes)
+    return result
+
+
+def _properties(self: Any) -> dict[str, Any]:
+    """What ``_make_wrapper_subclass`` takes, but the device."""
+    return {
+        "size": tuple(self.shape),
+        "strides": self.stride(),
+        "storage_offset": self.storage_offset(),
+        "dtype": self.dtype,
+        "requires_grad": self.requires_grad,
+    }
+
+
 def _reduce_ex(self: Any, protocol: int) -> Any:
     if self.requires_grad and not self.is_leaf:
         raise RuntimeError(
             "a tensor with a history cannot be pickled; pickle tensor.detach() instead"
         )
     cls, size = type(self), tuple(self.shape)
+    if _C._is_placeholder(self):
+        return _rebuild_placeholder, (cls, _properties(self), str(self.device), self.__dict__)
     if self.is_meta:
         return _rebuild_meta, (cls, self.dtype, size, self.stride(), self.requires_grad)
     values = self.detach().cpu().contiguous()

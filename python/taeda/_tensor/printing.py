@@ -245,7 +245,8 @@ def tensor_repr(tensor: Tensor) -> str:
     """Return the text that ``repr(tensor)`` gives.
 
     A subclass of ``Tensor`` prints its own class's name in place of ``tensor``. A tensor on the
-    ``meta`` device has no values and prints ``...`` for them.
+    ``meta`` device has no values and prints ``...`` for them, and so does one whose values only
+    its class knows.
 
     >>> import taeda
     >>> taeda.tensor([1.5, 2.0], dtype=taeda.float64)
@@ -258,7 +259,7 @@ def tensor_repr(tensor: Tensor) -> str:
     suffixes: list[str] = []
     if tensor.device.type != "cpu":
         suffixes.append(f"device='{tensor.device}'")
-    is_meta = tensor.device.type == "meta"
+    is_meta = tensor.device.type == "meta" or _C._is_placeholder(tensor)
     if is_meta:
         body = "..."
         suffixes.append(size)

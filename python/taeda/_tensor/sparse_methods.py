@@ -94,6 +94,47 @@ def _sparse_mask(self: Any, mask: Any) -> Any:
     return sparse_mask(self, mask)
 
 
+def _sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
+    """Change the size of a tensor of layout ``taeda.sparse_coo`` in place.
+
+    With elements, no dimension may shrink or change its kind, and new dense elements are zeros
+    that follow all others.
+
+    Args:
+        size: the new one, of ``sparse_dim + dense_dim`` numbers.
+        sparse_dim: how many of them belong to the indices.
+        dense_dim: how many belong to the values.
+
+    Raises:
+        RuntimeError: the tensor has elements that have no place in the new size.
+        NotImplementedError: it is of another layout.
+
+    >>> x = taeda.sparse_coo_tensor([[0, 2]], [1.0, 2.0], (3,))
+    >>> x.sparse_resize_((5,), 1, 0).to_dense()
+    tensor([1., 0., 2., 0., 0.])
+    """
+    from taeda.sparse._changes import sparse_resize
+
+    return sparse_resize("sparse_resize_", self, size, sparse_dim, dense_dim)
+
+
+def _sparse_resize_and_clear_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
+    """Change the size of a tensor of layout ``taeda.sparse_coo`` in place and drop its elements.
+
+    Args:
+        size: the new one, of ``sparse_dim + dense_dim`` numbers.
+        sparse_dim: how many of them belong to the indices.
+        dense_dim: how many belong to the values.
+
+    >>> x = taeda.sparse_coo_tensor([[0, 2]], [1.0, 2.0], (3,))
+    >>> x.sparse_resize_and_clear_((2, 2), 2, 0)._nnz(), x.shape
+    (0, taeda.Size([2, 2]))
+    """
+    from taeda.sparse._changes import sparse_resize
+
+    return sparse_resize("sparse_resize_and_clear_", self, size, sparse_dim, dense_dim)
+
+
 def _sparse_dim(self: Any) -> int:
     """Return 0: no dimension is given by indices."""
     return 0
@@ -113,6 +154,8 @@ SPARSE_METHODS = {
     "to_sparse_bsc": _to_sparse_bsc,
     "to_dense": _to_dense,
     "sparse_mask": _sparse_mask,
+    "sparse_resize_": _sparse_resize_,
+    "sparse_resize_and_clear_": _sparse_resize_and_clear_,
     "sparse_dim": _sparse_dim,
     "dense_dim": _dense_dim,
     "values": _only_sparse("values", "sparse tensor"),

@@ -35,8 +35,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         device: where the result shall be; by default where the array is.
         copy: ``True`` for memory of its own, ``False`` to share it or raise ValueError.
     """
-    shared = taeda.from_dlpack(x)
-    return taeda.asarray(shared, device=device, copy=copy)
+    return taeda.from_dlpack(x, device=device, copy=copy)
 
 
 def arange(

@@ -7,6 +7,7 @@ from multiprocessing import reduction
 from typing import Any
 
 import taeda
+from taeda import _C
 
 
 def _rebuild_storage(file: Any, nbytes: int) -> Any:
@@ -33,7 +34,7 @@ def _rebuild_tensor(kind: Any, storage: Any, dtype: Any, place: Any, requires_gr
 
 
 def _reduce_tensor(tensor: Any) -> Any:
-    if tensor.is_meta or tensor.numel() == 0:
+    if tensor.is_meta or tensor.numel() == 0 or _C._is_placeholder(tensor):
         return tensor.__reduce_ex__(4)
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(

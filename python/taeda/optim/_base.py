@@ -283,6 +283,9 @@ class FusedOptimizer(PerTensorOptimizer):
 
     def _call(self, lists: list[list[Any]], group: dict[str, Any], numbers: dict[str, Any]) -> None:
         """Call the C++ step; where it does not take the parameters, step by operations."""
+        if any(map(_C._dispatches, (*lists[0], *lists[1]))):  # whose class sees each operation
+            self._step_each(lists[0], group)
+            return
         try:
             self._run(*lists, **numbers)
         except (RuntimeError, TypeError):

@@ -172,6 +172,35 @@ def rebuild_meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) 
     )
 
 
+def rebuild_wrapper_subclass(
+    kind: Any,
+    dtype: Any,
+    size: Any,
+    stride: Any,
+    offset: Any,
+    layout: Any,
+    device: Any,
+    requires_grad: Any,
+) -> Any:
+    """A tensor without memory, whose class keeps its values in attributes."""
+    _require(isinstance(kind, type) and issubclass(kind, taeda.Tensor), "a class is no tensor's")
+    _require(isinstance(dtype, taeda.dtype), "a wrapper's dtype is none")
+    _require(_is_ints(size) and _is_ints(stride), "a tensor's sizes or strides are no integers")
+    _require(type(offset) is int, "a tensor's offset is no integer")
+    _require(layout is taeda.strided, "a wrapper's layout is not strided")
+    _require(isinstance(device, taeda.device), "a wrapper's device is none")
+    _require(type(requires_grad) is bool, "requires_grad is not a bool")
+    return taeda.Tensor._make_wrapper_subclass(
+        kind,
+        tuple(size),
+        strides=tuple(stride),
+        storage_offset=offset,
+        dtype=dtype,
+        device=device,
+        requires_grad=requires_grad,
+    )
+
+
 def rebuild_parameter(data: Any, requires_grad: Any, backward_hooks: Any) -> Any:
     """A Parameter."""
     from taeda.nn import Parameter
@@ -284,6 +313,7 @@ _REBUILDERS = (
     rebuild_tensor_v3,
     rebuild_meta_tensor,
     rebuild_parameter,
+    rebuild_wrapper_subclass,
     rebuild_sparse_tensor,
 )
 
@@ -375,6 +405,7 @@ def _table() -> dict[str, Any]:
         "torch.serialization._get_layout": get_layout,
         "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta_tensor,
         "torch._utils._rebuild_sparse_tensor": rebuild_sparse_tensor,
+        "torch._utils._rebuild_wrapper_subclass": rebuild_wrapper_subclass,
         "torch._utils._rebuild_parameter": rebuild_parameter,
         "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
         "torch._tensor._rebuild_from_type_v2": rebuild_from_type_v2,

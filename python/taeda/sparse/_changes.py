@@ -24,12 +24,34 @@ def _clone(input: SparseTensor, *, memory_format: Any = None) -> SparseTensor:
 
 
 @answers("_to_copy")
-def _to_copy(input: SparseTensor, dtype: Any, device: Any, memory_format: Any) -> SparseTensor:
+def _to_copy(
+    input: SparseTensor, *, dtype: Any = None, device: Any = None, memory_format: Any = None
+) -> SparseTensor:
     return _clone(input).to(device or input.device, dtype or input.dtype)
 
 
 @answers("zeros_like", "empty_like")
-def _zeros_like(input: SparseTensor, *, dtype: Any = None) -> SparseTensor:
+def _zeros_like(
+    input: SparseTensor,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
+    if layout not in (None, input.layout):
+        return _ops.zeros(
+            tuple(input.shape),
+            dtype=dtype or input.dtype,
+            layout=layout,
+            device=device,
+            requires_grad=requires_grad,
+        )
+    result = _no_elements(input, dtype).to(device or input.device)
+    return result.requires_grad_() if requires_grad else result
+
+
+def _no_elements(input: SparseTensor, dtype: Any = None) -> SparseTensor:
     at = input._batch_dim()
     values = input._values_.detach().narrow(at, 0, 0).to(dtype or input.dtype)
     if not input.is_sparse:
@@ -56,9 +78,66 @@ def _become(input: SparseTensor, other: SparseTensor) -> SparseTensor:
     return input
 
 
+def _check_resize(
+    who: str, input: SparseTensor, size: tuple[int, ...], sparse_dim: int, dense_dim: int
+) -> None:
+    """Raise RuntimeError unless a tensor with elements has a place for them in the new size."""
+    shape, at = tuple(input.shape), input.sparse_dim()
+    for kind, before, after in [
+        ("sparse", at, sparse_dim),
+        ("dense", input.dense_dim(), dense_dim),
+    ]:
+        if before != after:
+            raise RuntimeError(
+                f"{who}(): changing the number of {kind} dimensions (from {before} to {after}) on "
+                "a non-empty sparse tensor is not supported"
+            )
+    for kind, old, new in [
+        ("sparse", shape[:at], size[:at]),
+        ("dense", shape[at:], size[at:]),
+    ]:
+        if any(b < a for a, b in zip(old, new, strict=True)):
+            raise RuntimeError(
+                f"{who}(): shrinking the size of {kind} dimensions (from {list(old)} to "
+                f"{list(new)}) on a non-empty sparse tensor is not supported"
+            )
+
+
+def sparse_resize(who: str, input: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
+    """`Tensor.sparse_resize_`, or `sparse_resize_and_clear_`, as `who` says."""
+    if not isinstance(input, SparseTensor) or not input.is_sparse:
+        raise NotImplementedError(
+            f"{who}(): expected a tensor of layout sparse_coo, got one of layout {input.layout}"
+        )
+    sizes = tuple(int(n) for n in size)
+    if len(sizes) != sparse_dim + dense_dim:
+        raise RuntimeError(
+            f"{who}(): expected sparse_dim + dense_dim = {sparse_dim} + {dense_dim} sizes, got "
+            f"{list(sizes)}"
+        )
+    if min((sparse_dim, dense_dim, *sizes)) < 0:
+        raise RuntimeError(
+            f"{who}(): sizes and numbers of dimensions must not be negative, got {list(sizes)}, "
+            f"{sparse_dim} and {dense_dim}"
+        )
+    values, indices, sorted_ = input._values_, input._indices_, input._coalesced
+    if who == "sparse_resize_" and input._nnz():
+        _check_resize(who, input, sizes, sparse_dim, dense_dim)
+        grown = values.detach().new_zeros((input._nnz(), *sizes[sparse_dim:]))
+        grown.view(-1)[: values.numel()] = values.detach().reshape(-1)
+        resized = coo(indices, grown, sizes, sorted_)
+    else:
+        indices = _ops.zeros((sparse_dim, 0), dtype=taeda.int64)
+        resized = coo(indices, values.detach().new_zeros((0, *sizes[sparse_dim:])), sizes, True)
+    wanted = input.requires_grad
+    _become(input, resized)
+    input._exchange_data(resized)
+    return input.requires_grad_(wanted)
+
+
 @answers("zero_")
 def _zero_(input: SparseTensor) -> SparseTensor:
-    return _become(input, _zeros_like(input))
+    return _become(input, _no_elements(input))
 
 
 @answers("add_")

@@ -8,13 +8,62 @@ import taeda
 from taeda import _C
 from taeda._C import Tensor
 from taeda.sparse import _compressed, _structure
-from taeda.sparse._tensor import SparseTensor, coo, like, values_at
+from taeda.sparse._tensor import SparseTensor, compressed, coo, like, values_at
 
 _ops = _C.ops
 
 
 def finish(result: SparseTensor, requires_grad: bool) -> SparseTensor:
     return result.detach().requires_grad_() if requires_grad else result
+
+
+def sparse_zeros(
+    name: str,
+    layout: Any,
+    *,
+    self: Tensor | None = None,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    memory_format: Any = None,
+    requires_grad: bool = False,
+) -> SparseTensor:
+    """Return what a factory such as `zeros` gives for a sparse layout: no elements at all.
+
+    Args:
+        name: of the factory, for messages.
+        layout: ``sparse_coo``, ``sparse_csr`` or ``sparse_csc``.
+        self: the tensor whose dtype, device and perhaps size the result has.
+        size, dtype, device, requires_grad: as the factory takes them.
+    """
+    if memory_format not in (None, _C.preserve_format):
+        raise RuntimeError(f"{name}(): memory format option is only supported by strided tensors")
+    if self is not None:
+        size = self.shape if size is None else size
+        dtype, device = dtype or self.dtype, device or self.device
+    sizes = tuple(size)
+    values = checked_values(_ops.zeros((0,), dtype=dtype, device=device), dtype, device)
+    if layout is _C.sparse_coo:
+        i = _ops.zeros((len(sizes), 0), dtype=taeda.int64)
+        _structure.check_coo(i, values, sizes)
+        return finish(coo(i, values, sizes, True), requires_grad)
+    if layout not in (_C.sparse_csr, _C.sparse_csc):
+        raise RuntimeError(
+            f"{name}(): expected a compressed layout without blocks, got "
+            f"{_structure.name_of(layout)}"
+        )
+    if len(sizes) < 2:
+        raise RuntimeError(
+            f"{name}(): a tensor of layout {_structure.name_of(layout)} has 2 dimensions or more, "
+            f"got size {list(sizes)}"
+        )
+    *batch, rows, columns = sizes
+    lines = rows if layout is _C.sparse_csr else columns
+    starts = _ops.zeros((*batch, lines + 1), dtype=taeda.int64)
+    places = _ops.zeros((*batch, 0), dtype=taeda.int64)
+    return finish(
+        compressed(layout, starts, places, values.new_zeros((*batch, 0)), sizes), requires_grad
+    )
 
 
 def _indices(data: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""Modes that see the operations below autograd, forward and backward."""
+"""What handles the operations below autograd: modes, and classes of tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
-__all__ = ["TorchDispatchMode"]
+__all__ = [
+    "TorchDispatchMode",
+    "is_traceable_wrapper_subclass",
+    "no_dispatch",
+    "return_and_correct_aliasing",
+]
 
 func_of: Callable[..., Any] = _dispatched.func_of  # what the core asks for `func`
 
@@ -49,3 +54,41 @@ class TorchDispatchMode:
 
     def __exit__(self, *exc_info: object) -> None:
         _C._pop_dispatch_mode()
+
+
+class no_dispatch:
+    """Inside ``with no_dispatch():`` no class's ``__torch_dispatch__`` is asked.
+
+    Operations on tensors that have no memory are errors then.
+    """
+
+    def __enter__(self) -> None:
+        _C._change_torch_dispatch_disabled(1)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _C._change_torch_dispatch_disabled(-1)
+
+
+def is_traceable_wrapper_subclass(t: object) -> bool:
+    """Whether a tensor's class tells how to take it apart into tensors and make it again."""
+    both = hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
+    return isinstance(t, _C.Tensor) and type(t) is not _C.Tensor and both
+
+
+def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
+    """What a ``__torch_dispatch__`` should return where it has computed `out`.
+
+    The tensor that `func` changes, for an operation in place or with ``out=``; otherwise `out`
+    itself: that views share their base's memory needs no mending.
+
+    >>> from taeda.utils._python_dispatch import return_and_correct_aliasing
+    >>> x = taeda.ones(2)
+    >>> add_ = taeda.ops.aten.add_.Tensor
+    >>> return_and_correct_aliasing(add_, (x, 1), {}, taeda.zeros(2)) is x
+    True
+    """
+    changed = (kwargs or {}).get("out")
+    if changed is not None:
+        return changed
+    name = func.__name__.partition(".")[0]
+    return args[0] if name.endswith("_") and not name.endswith("__") else out

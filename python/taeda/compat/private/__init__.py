@@ -43,6 +43,7 @@ MODULES = {
     "torch._utils": "taeda.compat.private.utils",
     "torch.nn.utils._named_member_accessor": "taeda.compat.private.named_members",
     "torch.utils._contextlib": "taeda.compat.private.contextlib",
+    "torch.utils._mode_utils": "taeda.compat.private.mode_utils",
     "torch.utils._python_dispatch": "taeda.compat.private.python_dispatch",
     "torch.utils._foreach_utils": "taeda.compat.private.foreach_utils",
     "torch.utils.data._utils": "taeda.compat.private.data_utils",

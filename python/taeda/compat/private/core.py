@@ -8,8 +8,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from taeda import Generator, Size, Tensor, amp, device, dtype, layout, memory_format
-from taeda._C import _disabled_torch_function_impl, _torch_function_modes
+from taeda._C import (
+    _disabled_torch_dispatch_impl,
+    _disabled_torch_function_impl,
+    _torch_function_modes,
+)
 from taeda.overrides import DisableTorchFunctionSubclass
+from taeda.utils._python_dispatch import no_dispatch as _DisableTorchDispatch
 
 __all__ = [
     "DisableTorchFunctionSubclass",
@@ -18,6 +23,8 @@ __all__ = [
     "Generator",
     "Size",
     "Tensor",
+    "_DisableTorchDispatch",
+    "_disabled_torch_dispatch_impl",
     "_disabled_torch_function_impl",
     "_TensorMeta",
     "device",

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+def _takes_data(tensor: Tensor, data: Tensor) -> bool:
+    """Whether a tensor may have the memory of another. Those that have none do not."""
+    if _C._is_placeholder(tensor) or _C._is_placeholder(data):
+        return False
+    return tensor.is_meta == data.is_meta
+
+
 class Converting:
     """`to`, `cuda`, `float` and their like: one function applied to every tensor of a module."""
 
@@ -41,14 +48,14 @@ class Converting:
             if swap:
                 parameter.grad = None
                 swap_tensors(parameter, Parameter(data, parameter.requires_grad))
-            elif data.is_meta == parameter.is_meta and not overwrite:
+            elif _takes_data(parameter, data) and not overwrite:
                 parameter.data = data
             else:
                 parameter = self._parameters[name] = Parameter(data, parameter.requires_grad)
             if grad is not None:
                 with taeda.no_grad():
                     grad_data = fn(grad)
-                if grad_data.is_meta == grad.is_meta and parameter.grad is grad:
+                if _takes_data(grad, grad_data) and parameter.grad is grad:
                     grad.data = grad_data
                 else:
                     parameter.grad = grad_data.requires_grad_(grad.requires_grad)
