@@ -239,6 +239,8 @@ Tensor Backward::out(int i) const {
 
 const TensorSlot* Backward::slot(int i) const { return node_.tensor_slot(static_cast<size_t>(i)); }
 const TensorSlot& Backward::item(int i, size_t j) const {
+  check(j < list_size(i), node_.op_.backward_name, ": argument ", i, " has ", list_size(i),
+        " tensors, and no item ", j);
   return (*node_.list_slot(static_cast<size_t>(i)))[j];
 }
 

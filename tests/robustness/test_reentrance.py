@@ -425,3 +425,57 @@ for thread in threads:
 print("done")
 """
     assert printed_by(code) == "done"
+
+
+# ---- modes that give wrong tensors --------------------------------------------------------------
+
+WRONG = """
+class Wrong(TorchDispatchMode):  # gives wrong(result) for the op of this name
+    def __init__(self, name, wrong):
+        super().__init__()
+        self.name, self.wrong = name, wrong
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        return self.wrong(result) if self.name in str(func) else result
+
+def gradients_with(name, wrong, f):
+    try:
+        with Wrong(name, wrong):
+            y = f()
+            y.sum().backward()
+        print("done")
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        print(type(error).__name__, str(error)[:99])
+"""
+
+
+def test_a_mode_that_gives_none_among_several():
+    code = """
+m = taeda.ones(3, 4, requires_grad=True)
+for k in range(3):
+    gradients_with(
+        "layer_norm", lambda r: tuple(None if i == k else t for i, t in enumerate(r)),
+        lambda: F.layer_norm(m, (4,), taeda.ones(4, requires_grad=True)),
+    )
+"""
+    assert printed_by(WRONG + code).count("must give a Tensor, not NoneType") == 3
+
+
+def test_a_mode_that_gives_more_than_there_are():
+    code = """
+xs = [taeda.ones(2, requires_grad=True) for _ in range(3)]
+gradients_with("unbind", lambda r: [*r, *r], lambda: taeda.stack(xs))
+"""
+    assert "argument 0 has 3 tensors, and no item 3" in printed_by(WRONG + code)
+
+
+def test_a_mode_that_gives_a_result_of_another_shape():
+    code = """
+m, w = taeda.ones(5, 4, requires_grad=True), taeda.ones(3, 4, requires_grad=True)
+for wrong in (lambda r: r.t(), lambda r: r[:2], lambda r: r.repeat(300, 7), lambda r: r.double(),
+              lambda r: r[0], lambda r: r.sum(), lambda r: r[None]):
+    gradients_with("mm", wrong, lambda: F.linear(m, w))
+    gradients_with("linear", wrong, lambda: F.linear(m, w))
+print("end")
+"""
+    assert printed_by(WRONG + code).endswith("end")

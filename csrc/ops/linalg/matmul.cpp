@@ -1,4 +1,6 @@
 // Matrix products: mm, bmm, matmul and their fused forms with a sum (addmm, baddbmm, linear).
+#include <algorithm>
+
 #include "autograd/backward.h"
 #include "ops/core/half.h"
 #include "ops/core/promotion.h"
@@ -264,6 +266,13 @@ Tensor transposed(const Tensor& t) {
   return make_view(t, Dims{t.size(1), t.size(0)}, Dims{t.stride(1), t.stride(0)}, t.offset());
 }
 
+// Whether a gradient is such as the kernels expect: a mode may have given another kind of result.
+bool is_of_linear(const Tensor& g, const Backward& b) {
+  const Dims &input = b.sizes(0), &weight = b.sizes(1);
+  return g.dtype() == b.dtype(1) && g.sizes().size() == input.size() && g.size(-1) == weight[0] &&
+         std::equal(input.begin(), input.end() - 1, g.sizes().begin());
+}
+
 void linear_backward(Backward& b) {
   Tensor g = b.grad();
   const Dims& weight = b.sizes(1);
@@ -272,19 +281,20 @@ void linear_backward(Backward& b) {
     if (b.needs(1)) b.set(1, sum_to(unsqueeze(g, -1) * conj(b.arg<Tensor>(0)), b.sizes(1)));
   } else {
     bool flat = g.dim() == 2;
+    const bool known = is_floating(g.dtype()) && is_of_linear(g, b);
     int64_t rows = 1;
     for (int64_t d = 0; d + 1 < g.dim(); ++d) rows *= g.size(d);
     Tensor g2 = flat ? g : reshape(g, Dims{rows, weight[0]});
     if (b.needs(0)) {
       const Tensor w = b.arg<Tensor>(1);
-      const bool direct = is_floating(g.dtype()) && is_unwatched({&g2, &w});
+      const bool direct = known && is_unwatched({&g2, &w});
       Tensor gx = direct ? product(g2, w, Dims{rows, weight[1]}) : op<"mm">(g2, conj(w));
       b.set(0, flat ? gx : reshape(gx, b.sizes(0)));
     }
     if (b.needs(1)) {
       Tensor x = b.arg<Tensor>(0);
       Tensor x2 = x.dim() == 2 ? x : reshape(x, Dims{rows, weight[1]});
-      const bool direct = is_floating(g.dtype()) && is_unwatched({&g2, &x2});
+      const bool direct = known && is_unwatched({&g2, &x2});
       b.set(1,
             direct ? product(transposed(g2), x2, weight) : op<"mm">(transpose(g2, 0, 1), conj(x2)));
     }
