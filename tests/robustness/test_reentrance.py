@@ -476,6 +476,8 @@ for wrong in (lambda r: r.t(), lambda r: r[:2], lambda r: r.repeat(300, 7), lamb
               lambda r: r[0], lambda r: r.sum(), lambda r: r[None]):
     gradients_with("mm", wrong, lambda: F.linear(m, w))
     gradients_with("linear", wrong, lambda: F.linear(m, w))
+    gradients_with("block_diag", wrong, lambda: taeda.block_diag(m, w))
+    gradients_with("cat", wrong, lambda: taeda.cat([m, m], -1))
 print("end")
 """
     assert printed_by(WRONG + code).endswith("end")

@@ -95,13 +95,14 @@ Tensor cat_op(const TensorList& tensors, int64_t dim) {
 void cat_backward(Backward& b) {
   const Tensor& g = b.grad();
   size_t n = b.list_size(0);
-  int64_t dim = wrap_dim(b.arg<int64_t>(1), g.dim()), start = 0;
+  int64_t start = 0;
   for (size_t j = 0; j < n; ++j) {
     const Dims& s = b.list_sizes(0, j);
     if (is_skipped(s)) {
       b.set_item(0, j, zeros(s, g.options()));
       continue;
     }
+    const int64_t dim = wrap_dim(b.arg<int64_t>(1), std::ssize(s));
     b.set_item(0, j, narrow(g, dim, start, at(s, dim)));
     start += at(s, dim);
   }
@@ -179,7 +180,7 @@ Tensor block_diag_op(const TensorList& tensors) {
 
 // The view of one block within the last two dimensions of t.
 Tensor block_of(const Tensor& t, int64_t top, int64_t left, const Dims& sizes) {
-  const int64_t row = t.dim() - 2;
+  const int64_t row = std::ssize(sizes) - 2;
   return narrow(narrow(t, row, top, at(sizes, row)), row + 1, left, at(sizes, row + 1));
 }
 Tensor blocks_op(const TensorList& blocks) {
