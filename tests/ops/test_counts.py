@@ -238,7 +238,7 @@ def test_kron_of_batches(a: tuple[int, ...], b: tuple[int, ...]) -> None:
         assert taeda.autograd.gradgradcheck(taeda.kron, leaves)
 
 
-def test_more_bins_than_their_numbers_can_count():
+def test_more_bins_than_their_numbers_can_count() -> None:
     with pytest.raises(RuntimeError, match=r"histc\(\): bins must be at most 2147483646, but got"):
         taeda.histc(taeda.ones(3), 2**31)
     edges = taeda.ones(1).expand(2**31 + 1)
