@@ -157,7 +157,7 @@ def test_nothing_reads_elements_that_are_not_there():
     x = taeda.eye(3).to_sparse()
     calls = [
         lambda: taeda.nn.functional.softplus(x), lambda: taeda.where(taeda.ones(3, 3) > 0, x, x),
-        lambda: taeda.ones(3, 3).copy_(x), lambda: taeda.zeros(3, 3, layout=COO), lambda: list(x.flatten()),
+        lambda: taeda.ones(3, 3).copy_(x), lambda: taeda.ones(3, 3, layout=COO), lambda: list(x.flatten()),
         lambda: x.tolist(), lambda: x.as_strided((1,), (1,)), lambda: x.data_ptr(), lambda: taeda.ones(3, 3).mul_(x),
         lambda: x.sort(), lambda: taeda.from_dlpack(x), lambda: 1.0 in x, lambda: x.fill_(1), lambda: taeda.exp(taeda.ones(3, 3), out=x),
         lambda: taeda.add(x, x, out=taeda.ones(3, 3)), lambda: x[0:1], lambda: x.__setitem__(0, 1), lambda: x.max(),

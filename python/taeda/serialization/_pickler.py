@@ -113,9 +113,8 @@ class CheckpointPickler(_PythonPickler):  # type: ignore[misc]
         state = getattr(tensor, "__dict__", None) or None
         args: tuple[Any, ...]
         if _C._is_placeholder(tensor) and kind.__reduce_ex__ is taeda.Tensor.__reduce_ex__:
-            size, stride = tuple(tensor.size()), tuple(tensor.stride())
-            place = (tensor.storage_offset(), tensor.layout, tensor.device)
-            args = (kind, tensor.dtype, size, stride, *place, tensor.requires_grad)
+            shape = tuple(tensor.size()), tuple(tensor.stride()), tensor.storage_offset()
+            args = (kind, tensor.dtype, *shape, tensor.layout, tensor.device, tensor.requires_grad)
             rebuild = _rebuild.rebuild_wrapper_subclass
             return _rebuild.rebuild_from_type_v2, (rebuild, kind, args, state or {})
         if isinstance(tensor, self._parameter):
