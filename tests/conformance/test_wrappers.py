@@ -28,8 +28,9 @@ from tests.conformance.entries import (  # noqa: E402
 )
 
 SAMPLES = 6
-# Their results are whatever memory holds, or they change memory that is not there.
-UNFIT = re.compile(r"empty|resize|sparse")
+# Their results are whatever memory holds, they change memory that is not there, or, for the lengths
+# of ctc_loss, they read it as lists.
+UNFIT = re.compile(r"empty|resize|sparse|ctc_loss")
 
 
 class Holder(taeda.Tensor):
@@ -80,7 +81,7 @@ def outcome(f: Any, sample: Any, wrap: Any) -> Any:
         grads = taeda.autograd.grad(outs, inputs, ones, allow_unused=True)
         return kept, [held(g) for g in grads]
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        return type(error).__name__  # x
+        return type(error).__name__
 
 
 def plain(t: taeda.Tensor) -> taeda.Tensor:

@@ -223,7 +223,7 @@ void check_take_from(const char* what, const Tensor& x, const Tensor& index) {
                     "(): tried to take from an empty tensor");
 }
 void check_taken(const Tensor& x, const Tensor& index) {
-  if (x.is_meta() || index.is_meta()) return;
+  if (x.is_meta() || index.is_meta() || index.is_placeholder()) return;
   if (auto bad = find_outside(index_values(index), -x.numel(), x.numel())) {
     fail<IndexError>("out of range: tried to access index ", *bad, " on a tensor of ", x.numel(),
                      " elements.");
@@ -254,7 +254,8 @@ TensorList coordinates(const Tensor& index, DimsRef sizes) {
 Tensor take_op(const Tensor& x, const Tensor& index) {
   check_take_from("take", x, index);
   const uint32_t own = modes.watched & ~static_cast<uint32_t>(kIsView | kRequiresGrad);
-  if (modes.always == 0 && !((x.flags() | index.flags()) & (own | kMeta)) && reads_few(x, index)) {
+  if (modes.always == 0 && !((x.flags() | index.flags()) & (own | kMeta | kDispatch)) &&
+      reads_few(x, index)) {
     check_taken(x, index);
     return op<"index">(x, coordinates(index, x.sizes()));
   }

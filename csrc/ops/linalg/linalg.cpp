@@ -39,9 +39,19 @@ std::string place(const Tensor& batch, int64_t index) {
 
 }  // namespace
 
+// The tensor in memory of its own where only its Python class knows the values.
+static Tensor in_memory(const Tensor& t) {
+  if (!t.is_placeholder()) return t;
+  Tensor own = empty(t.sizes(), t.options());
+  copy_into(own, t);
+  return own;
+}
+
 void check_info(const char* what, const Tensor& info, std::string (*message)(int)) {
   if (info.is_meta()) return;
-  Tensor plain = raw_contiguous(info);
+  check(info.dtype() == DType::Int32, what, ": the codes of failures must be int32, got ",
+        info.dtype());
+  Tensor plain = raw_contiguous(in_memory(info));
   const auto failure =
       kernels<LinalgKernels>(info.device()).find_failure(plain.numel(), plain.data_as<int32_t>());
   if (failure) fail<LinAlgError>(what, ": ", place(info, failure->matrix), message(failure->code));
@@ -49,7 +59,8 @@ void check_info(const char* what, const Tensor& info, std::string (*message)(int
 
 void check_finite(const char* what, const Tensor& a) {
   if (a.is_meta() || a.numel() == 0) return;
-  Tensor plain = raw_contiguous(is_complex(a.dtype()) ? raw_view_as_real(a) : a);
+  const Tensor known = in_memory(a);
+  Tensor plain = raw_contiguous(is_complex(a.dtype()) ? raw_view_as_real(known) : known);
   const int64_t each = plain.numel() / std::max<int64_t>(numel_of(batch_sizes(a)), 1);
   const auto found = kernels<LinalgKernels>(a.device())
                          .find_not_finite(plain.dtype(), plain.numel(), plain.data());
