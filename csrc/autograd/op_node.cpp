@@ -40,7 +40,7 @@ int only_wanted(std::span<const Value> args) {
 Ref<OpNode> OpNode::create(const Op& op, std::span<const Value> args, int mutated, bool save_all) {
   void* memory = cpu::allocate(sizeof(OpNode) + args.size() * sizeof(Slot));
   auto node = Ref<OpNode>::first(::new (memory) OpNode(op));
-  node->capacity_ = static_cast<uint32_t>(args.size());
+  node->capacity_ = static_cast<uint16_t>(args.size());
   node->edges_.reset(count_edges(args));
   const Tensor* changed =
       mutated >= 0 ? std::get_if<Tensor>(&args[static_cast<size_t>(mutated)]) : nullptr;

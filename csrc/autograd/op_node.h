@@ -78,7 +78,7 @@ class OpNode final : public Node {
   void derive(std::span<Tensor> grads, std::span<Tensor> results, const std::vector<bool>* wanted);
 
   const Op& op_;
-  uint32_t capacity_ = 0, count_ = 0;  // slots, and how many of them are constructed
+  uint16_t capacity_ = 0, count_ = 0;  // slots, and how many of them are constructed
   uint32_t flags_ = 0;                 // of the tensors among the arguments
   SavedTensor first_result_;
   struct Several {
