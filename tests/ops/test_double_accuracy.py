@@ -169,6 +169,15 @@ def test_edges_of_one(name):
     assert np.array_equal(np.signbit(got)[number], np.signbit(want)[number])
 
 
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64])
+@pytest.mark.parametrize("name", ["sin", "tan", "asin", "atan", "sinh", "asinh", "erf", "expm1"])
+def test_odd_functions_keep_the_sign_of_zero(name, dtype):
+    for n in (1, 9):  # by themselves: other elements may choose other kernels
+        for zero in (0.0, -0.0):
+            y = getattr(taeda, name)(taeda.full((n,), zero, dtype=dtype))
+            assert y.eq(0).all() and y.signbit().eq(bool(np.signbit(zero))).all()
+
+
 def test_powers_of_the_base_are_exact():
     n = taeda.arange(-1074.0, 1024.0, dtype=taeda.float64)
     assert taeda.equal(taeda.log2(taeda.exp2(n)), n)

@@ -77,14 +77,14 @@ struct Gelu {
     q = q * z + 2.8677594e-2f;
     q = q * z + 2.5171393e-1f;
     q = q * z + 1.0f;
-    return x < -5.6f ? -0.0f : x * (0.5f + c * p / q);
+    return x < -5.6f ? -0.0f : x * (0.5f + bounded_divide(c * p, q));
   }
   // For x < 0 the derivative is P(X <= x) + x density(x); P is the density times a polynomial in
   // t = 1 / (3.8 - x). The other half follows from d(x) + d(-x) = 1.
   FN static float float_derivative(float x) {
     float a = abs(x);
     a = a > 13.0f ? 13.0f : a;
-    const float t = 1.0f / (3.8f + a);
+    const float t = bounded_divide(1.0f, 3.8f + a);
     float p = 5155.503f;
     p = p * t - 6508.9194f;
     p = p * t + 2683.4824f;

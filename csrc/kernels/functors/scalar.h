@@ -68,6 +68,15 @@ FN float round(float x) { return __builtin_rintf(x); }  // half to even
 FN double round(double x) { return __builtin_rint(x); }
 FN float copysign(float x, float s) { return __builtin_copysignf(x, s); }
 FN double copysign(double x, double s) { return __builtin_copysign(x, s); }
+// n / d, where neither d nor the quotient is near the ends of the range.
+FN float bounded_divide(float n, float d) {
+#ifdef __CUDA_ARCH__
+  const float reciprocal = __fdividef(1.0f, d), q = n * reciprocal;
+  return __fmaf_rn(reciprocal, __fmaf_rn(-q, d, n), q);
+#else
+  return n / d;
+#endif
+}
 FN bool signbit(float x) { return bits_as<int32_t>(x) < 0; }
 FN bool signbit(double x) { return bits_as<int64_t>(x) < 0; }
 FN bool isnan(float x) { return x != x; }
@@ -380,7 +389,7 @@ FN double sin_poly(double r, double z) {
   p = p * z - 1.98412698412698413e-4;
   p = p * z + 8.33333333333333333e-3;
   p = p * z - 1.66666666666666667e-1;
-  return p * (z * r) + r;
+  return copysign(p * (z * r) + r, r);  // of -0 too
 }
 FN double cos_poly(double z) {
   double p = 4.77947733238738530e-14;
