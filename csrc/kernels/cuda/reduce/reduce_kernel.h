@@ -63,6 +63,8 @@ template <class A> __device__ inline void store_result(const Results& y, int64_t
     case DType::Float16: return put(convert<Half>(v));
     case DType::BFloat16: return put(convert<BFloat16>(v));
     case DType::Float32: return put(convert<float>(v));
+    case DType::Complex64: return put(convert<Complex<float>>(v));
+    case DType::Complex128: return put(convert<Complex<double>>(v));
     default: return put(convert<double>(v));
   }
 }
@@ -156,8 +158,17 @@ __global__ void __launch_bounds__(kThreads, 2)
     Batch batch[N];
 #pragma unroll
     for (int j = 0; j < N; ++j) batch[j].begin(firsts.v[j]);
-#pragma unroll 4
-    for (int64_t i = first; i < stop; i += step) {
+    int64_t i = first;
+    for (; i + (kAhead - 1) * step < stop; i += kAhead * step) {
+      Pack<T, N> held[kAhead];
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k) held[k] = load(i + k * step);
+#pragma unroll
+      for (int k = 0; k < kAhead; ++k)
+#pragma unroll
+        for (int j = 0; j < N; ++j) batch[j].add(held[k].v[j], i + k * step);
+    }
+    for (; i < stop; i += step) {
       const auto row = load(i);
 #pragma unroll
       for (int j = 0; j < N; ++j) batch[j].add(row.v[j], i);
@@ -216,7 +227,7 @@ struct ReduceGrid {
       : block(block),
         blocks(static_cast<unsigned>(blocks)) {
     const int64_t wanted =
-        int64_t{used_device().multiprocessors} * kBlocks / std::max<int64_t>(blocks, 1);
+        int64_t{used_device().multiprocessors} * 2 * kBlocks / std::max<int64_t>(blocks, 1);
     const int64_t most = std::min<int64_t>(wanted, s.reduced_count / least);
     const int64_t n = std::clamp<int64_t>(most, 1, 4096);
     part = ((s.reduced_count + n - 1) / n + N - 1) / N * N;
