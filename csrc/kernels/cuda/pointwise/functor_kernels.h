@@ -137,9 +137,8 @@ __device__ __forceinline__ void compute(Types<A, Rest...>, const L& l, uint32_t 
 
 template <class W, int N, bool Mixed, class R, class... A>
 __global__ void pointwise(const __grid_constant__ PointwiseLoop<1 + sizeof...(A)> l) {
-  const uint32_t step = gridDim.x * blockDim.x;
-  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < (l.n + N - 1) / N; i += step)
-    compute<W, Mixed, R, N>(Types<A...>(), l, i * N);
+  const uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < (l.n + N - 1) / N) compute<W, Mixed, R, N>(Types<A...>(), l, i * N);
 }
 
 template <class W, class Type = typename W::Type> struct Runner;
@@ -156,8 +155,8 @@ template <class W, class R, class... A> struct Runner<W, R (*)(A...)> {
  private:
   template <int N, bool Mixed> static void start(const PlanPart& part) {
     const auto loop = loop_of<1 + sizeof...(A)>(part, N);
-    launch(pointwise<W, N, Mixed, R, A...>, blocks_for((int64_t{loop.n} + N - 1) / N), kThreads, 0,
-           loop);
+    launch(pointwise<W, N, Mixed, R, A...>, blocks_for_all((int64_t{loop.n} + N - 1) / N), kThreads,
+           0, loop);
   }
   // Whether something that is computed in float is stored in a half type.
   static bool has_halves(const PlanPart& part) {
