@@ -105,11 +105,39 @@ LEFT_OUT_OF_FEW: dict[str, list[str]] = {
     ],
 }
 
+LEFT_OUT_OF_CUDA: dict[str, list[str]] = {
+    "dropout draws on the device, whose numbers tests/cuda/test_random.py knows": [
+        *(
+            f"tests/nn/test_layers.py::test_forward_and_backward[{module}-True]"
+            for module in (
+                "Dropout(0.3)",
+                "Dropout1d()",
+                "Dropout2d(0.4)",
+                "Dropout3d(0.4)",
+                "AlphaDropout(0.4)",
+                "FeatureAlphaDropout(0.4)",
+                "MultiheadAttention(6, 2, dropout=0.5)",
+            )
+        ),
+        "tests/nn/test_sequences.py::test_dropout_between_layers",
+        "tests/nn/test_sequences.py::test_training_with_dropout_draws_the_same_numbers",
+        "tests/ops/test_random.py::test_dropout",
+    ],
+    "an index out of range is an error of whoever waits next": [
+        "tests/nn/test_layers.py::test_embedding_bag_of_one_size",
+        "tests/ops/test_cross_entropy.py::test_errors",
+    ],
+    "asks for a device that no machine has": [
+        "tests/ops/test_creation.py::test_requires_grad_and_device"
+    ],
+}
 
-def reason_for(nodeid: str, few_tables: bool = False) -> str | None:
+
+def reason_for(nodeid: str, few_tables: bool = False, cuda: bool = False) -> str | None:
     """Why the test is left out, or None."""
     place = nodeid.partition("[")[0]
-    for reason, names in (LEFT_OUT | LEFT_OUT_OF_FEW if few_tables else LEFT_OUT).items():
-        if any(place == name or place.startswith(f"{name}::") for name in names):
+    out = LEFT_OUT | (LEFT_OUT_OF_FEW if few_tables else {}) | (LEFT_OUT_OF_CUDA if cuda else {})
+    for reason, names in out.items():
+        if any(name in (nodeid, place) or place.startswith(f"{name}::") for name in names):
             return reason
     return None

@@ -61,8 +61,7 @@ def pytest_configure(config):
     move_at_the_borders()
     if DEVICE == "cuda":
         taeda.backends.cudnn.allow_tf32 = False  # results are compared with the CPU's
-        # Tensors of a CUDA device are drawn by its own generators.
-        taeda.Generator = functools.partial(taeda.Generator, DEVICE)
+        draw_on_the_cpu()
 
 
 def register_guard(config) -> None:
@@ -83,10 +82,10 @@ def has_few_tables(config) -> bool:
 def pytest_collection_modifyitems(config, items):
     if config.getoption("--device") is None:
         return
-    few = has_few_tables(config)
-    out = [item for item in items if reason_for(item.nodeid, few)]
-    config.hook.pytest_deselected(items=out)
-    items[:] = [item for item in items if not reason_for(item.nodeid, few)]
+    cuda = config.getoption("--device") == "cuda"
+    out = {item for item in items if reason_for(item.nodeid, has_few_tables(config), cuda)}
+    config.hook.pytest_deselected(items=list(out))
+    items[:] = [item for item in items if item not in out]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -102,6 +101,49 @@ def move_at_the_borders() -> None:
         setattr(taeda, name, to_device(getattr(taeda, name)))
     for name in ("numpy", "__array__", "__dlpack__", "__dlpack_device__"):
         setattr(taeda.Tensor, name, from_device(getattr(taeda.Tensor, name)))
+
+
+def draw_on_the_cpu() -> None:
+    """Seeds give the CPU's numbers, which tests expect; those of CUDA have tests of their own."""
+    made = "rand randn randint randperm normal rand_like randn_like randint_like"
+    for name in [*made.split(), "bernoulli", "multinomial", "poisson"]:
+        setattr(taeda, name, drawn(getattr(taeda, name)))
+    for name in ("bernoulli", "multinomial"):
+        setattr(taeda.Tensor, name, drawn(getattr(taeda.Tensor, name)))
+    filled = "uniform_ normal_ random_ bernoulli_ exponential_ log_normal_ cauchy_ geometric_"
+    for name in filled.split():
+        setattr(taeda.Tensor, name, drawn_in_place(getattr(taeda.Tensor, name)))
+
+
+def on_cpu(argument):
+    return argument.cpu() if isinstance(argument, taeda.Tensor) else argument
+
+
+def drawn(function):
+    @functools.wraps(function)
+    def draw(*args, device=None, out=None, **kwargs):
+        if device is not None or out is not None:
+            given = {"device": device, "out": out}
+            kwargs |= {name: value for name, value in given.items() if value is not None}
+            return function(*args, **kwargs)
+        wants = kwargs.pop("requires_grad", False)
+        with taeda.device("cpu"):
+            made = function(*map(on_cpu, args), **{k: on_cpu(v) for k, v in kwargs.items()})
+        return made.to(DEVICE).requires_grad_(wants) if wants else made.to(DEVICE)
+
+    return draw
+
+
+def drawn_in_place(method):
+    @functools.wraps(method)
+    def draw(self, *args, **kwargs):
+        if self.device.type != DEVICE:
+            return method(self, *args, **kwargs)
+        with taeda.no_grad():
+            drawn = method(self.detach().cpu(), *map(on_cpu, args), **kwargs)
+        return self.copy_(drawn)
+
+    return draw
 
 
 def to_device(function):
