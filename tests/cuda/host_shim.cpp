@@ -85,7 +85,7 @@ class Scheduler {
     bool ends_group;
   };
   std::deque<Copy>& copies() { return copies_[current_->thread]; }
-  char* shared() { return shared_.get(); }
+  char* shared() { return shared_->bytes; }
 
  private:
   void run_block() {
@@ -179,7 +179,10 @@ class Scheduler {
   std::array<unsigned, kMostThreads> turns_{};
   std::unique_ptr<char[]> gathered_{new char[2 * kMostThreads * kMostGathered]};
   std::array<std::deque<Copy>, kMostThreads> copies_;
-  std::unique_ptr<char[]> shared_{new char[kMostShared]};
+  struct alignas(1024) Shared {
+    char bytes[kMostShared];
+  };
+  std::unique_ptr<Shared> shared_{new Shared};
 };
 
 }  // namespace

@@ -2,7 +2,8 @@
 // Work waits in its stream until somebody waits for it, so that who forgets to finds old values.
 //
 // In the environment: STUB_DEVICES, how many (2); STUB_MEMORY, bytes of each (4 GiB); STUB_VERSION
-// (13000); STUB_INIT, what cuInit returns (0); STUB_MULTIPROCESSORS, how many each has (4).
+// (13000); STUB_INIT, what cuInit returns (0); STUB_MULTIPROCESSORS, how many each has (4);
+// STUB_CAPABILITY (90).
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -178,9 +179,16 @@ STUB(cuDeviceGetName, char* name, int n, int device) {
 }
 STUB(cuDeviceGetAttribute, int* value, int what, int) {
   static const int multiprocessors = static_cast<int>(setting("STUB_MULTIPROCESSORS", 4));
-  static const std::map<int, int> known = {
-      {10, 32}, {16, multiprocessors}, {18, 0}, {38, 1 << 20}, {39, 2048}, {75, 9}, {76, 0},
-      {84, 0},  {97, 232448}};
+  static const int capability = static_cast<int>(setting("STUB_CAPABILITY", 90));
+  static const std::map<int, int> known = {{10, 32},
+                                           {16, multiprocessors},
+                                           {18, 0},
+                                           {38, 1 << 20},
+                                           {39, 2048},
+                                           {75, capability / 10},
+                                           {76, capability % 10},
+                                           {84, 0},
+                                           {97, 232448}};
   const auto found = known.find(what);
   if (found == known.end()) return kInvalid;
   *value = found->second;

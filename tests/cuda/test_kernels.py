@@ -492,10 +492,12 @@ def made(dtype, queries, keys, size, value_size=None, lead=(1, 2)):
     return [torch.randn(*lead, *s).to(dtype) for s in sizes]
 HALVES = torch.float16, torch.bfloat16
 """
+CAPABILITIES = [{"STUB_CAPABILITY": "80"}, {"STUB_CAPABILITY": "90"}]  # by warps, by warpgroups
 
 
 @pytest.mark.parametrize("order", [{}, {"TAEDA_SHIM_REVERSED": "1"}], ids=["", "reversed"])
-def test_attention_of_many_shapes(libraries, order):
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_attention_of_many_shapes(libraries, order, capability):
     code = """
 lengths = [(1, 1), (7, 64), (64, 7), (65, 130), (130, 65), (130, 130), (1, 257), (257, 1)]
 for i, (queries, keys) in enumerate(lengths):
@@ -507,14 +509,16 @@ for dtype in HALVES:
     for size, value_size in [(8, 8), (40, 40), (72, 72), (64, 128), (24, 16), (136, 64), (5, 9)]:
         check(*made(dtype, 70, 90, size, value_size, lead=()), is_causal=size > 40)
 check(*made(torch.float16, 257, 257, 64, lead=(1,)), is_causal=True)
+check(*made(torch.bfloat16, 300, 400, 64, lead=(1,)), is_causal=True)
 check(*made(torch.float64, 70, 90, 24, 130))
 check(*made(torch.float64, 130, 70, 5), is_causal=True)
 check(*made(torch.float32, 130, 70, 130, 64), is_causal=True)
 """
-    assert compared(libraries, ATTENTION + code, **order) == 8 * 2 * 3 + 2 * 7 + 4
+    assert compared(libraries, ATTENTION + code, **order, **capability) == 8 * 2 * 3 + 2 * 7 + 5
 
 
-def test_attention_of_many_layouts_and_masks(libraries):
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_attention_of_many_layouts_and_masks(libraries, capability):
     code = """
 for dtype in (*HALVES, torch.float32):
     q, k, v = made(dtype, 20, 70, 24, lead=(2, 2))
@@ -553,10 +557,11 @@ q, k, v = made(torch.bfloat16, 9, 9, 16)
 k[0, 0, 3, 2] = float("nan")
 check(q, k, v)
 """
-    assert compared(libraries, ATTENTION + code) == 3 * 14 + 2 * 3 + 2
+    assert compared(libraries, ATTENTION + code, **capability) == 3 * 14 + 2 * 3 + 2
 
 
-def test_attention_is_the_same_each_time(libraries):
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_attention_is_the_same_each_time(libraries, capability):
     code = """
 q, k, v = [t.to("cuda").requires_grad_() for t in made(torch.float16, 130, 130, 64)]
 def once():
@@ -566,7 +571,7 @@ for a, b in zip(once(), once()):
     assert torch.equal(a, b)
     print("ok")
 """
-    assert compared(libraries, ATTENTION + code) == 4
+    assert compared(libraries, ATTENTION + code, **capability) == 4
 
 
 def test_half_precision_has_gradients(libraries):

@@ -12,82 +12,6 @@ constexpr int kQueries = 16 * kM * kWarps;
 template <int D> constexpr int kKeysOf = D <= 64 ? 64 : 32;  // what registers hold
 template <int D> constexpr int kSharedBytes = Tile<D>::bytes(kQueries + 4 * kKeysOf<D>);
 
-// The softmax of the queries of a warp so far: sums of exponentials relative to `base`, each lane's
-// of its own keys. The base follows the largest score once that is 2^kLead times as far, so that
-// sums are rarely brought to a new base.
-struct Softmax {
-  static constexpr float kLead = 8;
-  float base[kM][2], sum[kM][2];
-
-  __device__ __forceinline__ Softmax() {
-    for (int m = 0; m < kM; ++m)
-      for (int half = 0; half < 2; ++half) {
-        base[m][half] = static_cast<float>(-portable::kInf);
-        sum[m][half] = 0;
-      }
-  }
-  // Scores, `unit` times which are powers of 2, become weights; `out` stays relative to the base.
-  template <int kN, int kColumns>
-  __device__ __forceinline__ void weigh(Sums<kM, kN>& scores, float unit, Sums<kM, kColumns>& out) {
-    float most[kM][2];
-    bool far = false;
-#pragma unroll
-    for (int m = 0; m < kM; ++m)
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        float& now = most[m][half];
-        now = base[m][half];
-#pragma unroll
-        for (int n = 0; n < kN; ++n)
-          now = fmaxf(now, fmaxf(scores.at[m][n][2 * half], scores.at[m][n][2 * half + 1]));
-        now = fmaxf(now, __shfl_xor_sync(~0u, now, 1));
-        now = fmaxf(now, __shfl_xor_sync(~0u, now, 2));
-        far |= (now - base[m][half]) * unit > kLead;
-      }
-    if (__any_sync(~0u, far)) rebase(most, unit, out);
-#pragma unroll
-    for (int m = 0; m < kM; ++m)
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float start = exponent_of_base(m, half, unit);
-#pragma unroll
-        for (int n = 0; n < kN; ++n)
-#pragma unroll
-          for (int i = 2 * half; i < 2 * half + 2; ++i) {
-            float& v = scores.at[m][n][i];
-            v = exp2_approximate(v * unit - start);
-            sum[m][half] += v;
-          }
-      }
-  }
-  __device__ __forceinline__ float total(int m, int half) const {
-    float all = sum[m][half];
-    all += __shfl_xor_sync(~0u, all, 1);
-    return all + __shfl_xor_sync(~0u, all, 2);
-  }
-
- private:
-  // 0 where no key has been seen yet, so that hidden keys weigh nothing.
-  __device__ __forceinline__ float exponent_of_base(int m, int half, float unit) const {
-    return base[m][half] == static_cast<float>(-portable::kInf) ? 0 : base[m][half] * unit;
-  }
-  template <int kColumns>
-  __device__ __forceinline__ void rebase(const float (&to)[kM][2], float unit,
-                                         Sums<kM, kColumns>& out) {
-    float factor[kM][2];
-#pragma unroll
-    for (int m = 0; m < kM; ++m)
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float before = base[m][half] * unit;
-        base[m][half] = to[m][half];
-        factor[m][half] = exp2_approximate(before - exponent_of_base(m, half, unit));
-        sum[m][half] *= factor[m][half];
-      }
-    out.each([&](float& v, int m, int half, int) { v *= factor[m][half]; });
-  }
-};
-
 // Where the queries are few, in registers; else they are read for each tile of keys.
 template <int D>
 using Queries = std::conditional_t<D <= 64, LeftInRegisters<D, kM>, LeftInMemory<D, kM>>;
@@ -124,11 +48,12 @@ __global__ void __launch_bounds__(kBlock, 2)
   const auto keys_at = [&](int tile) { return key_tiles + tile % 2 * Rows::bytes(2 * kKeys); };
   const auto k = matrix_of(s, f.k, at), v = matrix_of(s, f.v, at);
   const auto copy_keys = [&](int tile) {
-    copy_rows<D, kKeys>(keys_at(tile), k, tile * kKeys, s.keys, s.size);
-    copy_rows<D, kKeys>(keys_at(tile) + Rows::bytes(kKeys), v, tile * kKeys, s.keys, s.value_size);
+    copy_rows<Rows, kKeys>(keys_at(tile), k, tile * kKeys, s.keys, s.size);
+    copy_rows<Rows, kKeys>(keys_at(tile) + Rows::bytes(kKeys), v, tile * kKeys, s.keys,
+                           s.value_size);
     commit_copies();
   };
-  copy_rows<D, kQueries>(query_tile, matrix_of(s, f.q, at), first, s.queries, s.size);
+  copy_rows<Rows, kQueries>(query_tile, matrix_of(s, f.q, at), first, s.queries, s.size);
   copy_keys(0);
   wait_for_copies<0>();
   __syncthreads();
@@ -136,7 +61,7 @@ __global__ void __launch_bounds__(kBlock, 2)
 
   const auto mask = matrix_of(s, f.mask, at);
   const float power = static_cast<float>(s.scale * kLog2E), unit = kScored ? 1 : power;
-  Softmax softmax;
+  Softmax<kM> softmax;
   Sums<kM, D / 8> out;
   out.clear();
   for (int tile = 0; tile * kKeys < keys; ++tile) {
@@ -160,7 +85,7 @@ __global__ void __launch_bounds__(kBlock, 2)
         if (k >= all_keys || (s.causal && k > own_first + row_in_sums(m, half)))
           v = static_cast<float>(-portable::kInf);
       });
-    softmax.weigh(scores, unit, out);
+    softmax.weigh(scores, unit, out, [] {});
     add_product<T, D>(out, rounded<T>(scores), keys_at(tile) + Rows::bytes(kKeys));
   }
 
@@ -179,7 +104,7 @@ __global__ void __launch_bounds__(kBlock, 2)
                 : softmax.base[m][half] * unit / static_cast<float>(kLog2E) + portable::log(sum);
     }
   out.each([&](float& v, int m, int half, int) { v *= inverse[m][half]; });
-  store_rows<T, D>(memory + Rows::bytes(own_rows), out, matrix_of(s, f.out, at), own_first,
+  store_rows<Rows>(memory + Rows::bytes(own_rows), out, matrix_of(s, f.out, at), own_first,
                    s.queries, s.value_size);
 }
 
@@ -197,7 +122,8 @@ template <class T, int D> void start_tiles(const FlashForward<T>& f) {
 
 template <class T> bool attend_on_tensor_cores(const FlashForward<T>& f) {
   if (!fits_tensor_cores(f.s, f.q, f.k, f.v, f.out)) return false;
-  if (is_narrow(f.s)) start_tiles<T, 64>(f);
+  if (has_warpgroups()) attend_by_warpgroups(f);
+  else if (is_narrow(f.s)) start_tiles<T, 64>(f);
   else start_tiles<T, 128>(f);
   return true;
 }

@@ -20,20 +20,21 @@ template <int D> struct Tile {
 
 // Begins to copy kRows rows of a matrix from `first`; what is beyond its rows or columns is 0. A
 // thread copies chunks at one place of some rows.
-template <int D, int kRows, class T>
+template <class Rows, int kRows, int kThreads = kBlock, class T>
 __device__ __forceinline__ void copy_rows(SharedAddress tile, const AttentionMatrices<const T>& m,
                                           int first, int64_t rows, int64_t columns) {
-  constexpr int kAtOnce = kBlock / Tile<D>::kChunks;
-  static_assert(kRows % kAtOnce == 0 && kAtOnce % 8 == 0);
+  constexpr int kAtOnce = kThreads / Rows::kChunks;
+  static_assert(kAtOnce % 8 == 0);
   const auto thread = static_cast<int>(thread_read_again());
-  const int chunk = thread % Tile<D>::kChunks, row = thread / Tile<D>::kChunks;
+  const int chunk = thread % Rows::kChunks, row = thread / Rows::kChunks;
   const int left = chunk * 8 < columns ? static_cast<int>(rows) - first - row : 0;
   const auto step = static_cast<int>(m.row);
   const T* from = m.data + int64_t{first + row} * step + chunk * 8;
-  tile += Tile<D>::offset(row, chunk);
+  tile += Rows::offset(row, chunk);
 #pragma unroll
   for (int i = 0; i < kRows; i += kAtOnce) {
-    copy_async<16>(tile + Tile<D>::bytes(i), from, i < left);
+    if (kRows % kAtOnce == 0 || row + i < kRows)
+      copy_async<16>(tile + i * Rows::kRowBytes, from, i < left);
     from += step * kAtOnce;
   }
 }
@@ -181,8 +182,8 @@ __device__ __forceinline__ void add_product(Sums<kM, D / 8>& to, const Left<kM, 
 
 // The warp's rows of a result: rounded into `tile`, its rows of a tile that it reads no more, and
 // from there to memory, from row `first`.
-template <class T, int D, int kM>
-__device__ __forceinline__ void store_rows(char* tile, Sums<kM, D / 8>& s,
+template <class Rows, class T, int kM>
+__device__ __forceinline__ void store_rows(char* tile, const Sums<kM, Rows::kChunks>& s,
                                            const AttentionMatrices<T>& to, int first, int64_t rows,
                                            int64_t columns) {
   struct alignas(16) Chunk {
@@ -192,19 +193,19 @@ __device__ __forceinline__ void store_rows(char* tile, Sums<kM, D / 8>& s,
 #pragma unroll
   for (int m = 0; m < kM; ++m)
 #pragma unroll
-    for (int n = 0; n < D / 8; ++n)
+    for (int n = 0; n < Rows::kChunks; ++n)
 #pragma unroll
       for (int half = 0; half < 2; ++half)
-        *reinterpret_cast<uint32_t*>(tile + Tile<D>::offset(row_in_sums(m, half), n) +
+        *reinterpret_cast<uint32_t*>(tile + Rows::offset(row_in_sums(m, half), n) +
                                      lane_of_warp() % 4 * 4) =
             pack<T>(s.at[m][n][2 * half], s.at[m][n][2 * half + 1]);
   __syncwarp();
 #pragma unroll
-  for (int i = lane_of_warp(); i < 16 * kM * Tile<D>::kChunks; i += 32) {
-    const int row = i / Tile<D>::kChunks, chunk = i % Tile<D>::kChunks;
+  for (int i = lane_of_warp(); i < 16 * kM * Rows::kChunks; i += 32) {
+    const int row = i / Rows::kChunks, chunk = i % Rows::kChunks;
     if (first + row < rows && chunk * 8 < columns)
       *reinterpret_cast<Chunk*>(to.data + (first + row) * to.row + chunk * 8) =
-          *reinterpret_cast<const Chunk*>(tile + Tile<D>::offset(row, chunk));
+          *reinterpret_cast<const Chunk*>(tile + Rows::offset(row, chunk));
   }
 }
 
@@ -214,6 +215,125 @@ __device__ inline float exponent_of_mask(float mask) {
   const float exponent = mask * static_cast<float>(kLog2E);
   constexpr float lowest = -0x1p127f;
   return exponent < lowest && mask != static_cast<float>(-portable::kInf) ? lowest : exponent;
+}
+
+// The softmax of the queries of a warp so far: sums of exponentials relative to `base`, each lane's
+// of its own keys. The base follows the largest score once that is 2^kLead times as far, so that
+// sums are rarely brought to a new base.
+template <int kM> struct Softmax {
+  static constexpr float kLead = 8;
+  float base[kM][2], sum[kM][2];
+
+  __device__ __forceinline__ Softmax() {
+    for (int m = 0; m < kM; ++m)
+      for (int half = 0; half < 2; ++half) {
+        base[m][half] = static_cast<float>(-portable::kInf);
+        sum[m][half] = 0;
+      }
+  }
+  // Scores, `unit` times which are powers of 2, become weights. `out` is brought to the new base,
+  // where that has changed, after wait().
+  template <int kN, int kColumns, class Wait>
+  __device__ __forceinline__ void weigh(Sums<kM, kN>& scores, float unit, Sums<kM, kColumns>& out,
+                                        Wait wait) {
+    float most[kM][2];
+    bool far = false;
+#pragma unroll
+    for (int m = 0; m < kM; ++m)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float& now = most[m][half];
+        now = base[m][half];
+#pragma unroll
+        for (int n = 0; n < kN; ++n)
+          now = fmaxf(now, fmaxf(scores.at[m][n][2 * half], scores.at[m][n][2 * half + 1]));
+        now = fmaxf(now, __shfl_xor_sync(~0u, now, 1));
+        now = fmaxf(now, __shfl_xor_sync(~0u, now, 2));
+        far |= (now - base[m][half]) * unit > kLead;
+      }
+    far = __any_sync(~0u, far);
+    float before[kM][2], added[kM][2];
+#pragma unroll
+    for (int m = 0; m < kM; ++m)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        before[m][half] = base[m][half] * unit;
+        if (far) base[m][half] = most[m][half];
+        const float start = exponent_of_base(m, half, unit);
+        added[m][half] = 0;
+#pragma unroll
+        for (int n = 0; n < kN; ++n)
+#pragma unroll
+          for (int i = 2 * half; i < 2 * half + 2; ++i) {
+            float& v = scores.at[m][n][i];
+            v = exp2_approximate(v * unit - start);
+            added[m][half] += v;
+          }
+      }
+    if (far) {
+      wait();
+      float factor[kM][2];
+#pragma unroll
+      for (int m = 0; m < kM; ++m)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          factor[m][half] = exp2_approximate(before[m][half] - exponent_of_base(m, half, unit));
+          sum[m][half] *= factor[m][half];
+        }
+      out.each([&](float& v, int m, int half, int) { v *= factor[m][half]; });
+    }
+#pragma unroll
+    for (int m = 0; m < kM; ++m)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) sum[m][half] += added[m][half];
+  }
+  __device__ __forceinline__ float total(int m, int half) const {
+    float all = sum[m][half];
+    all += __shfl_xor_sync(~0u, all, 1);
+    return all + __shfl_xor_sync(~0u, all, 2);
+  }
+
+ private:
+  // 0 where no key has been seen yet, so that hidden keys weigh nothing.
+  __device__ __forceinline__ float exponent_of_base(int m, int half, float unit) const {
+    return base[m][half] == static_cast<float>(-portable::kInf) ? 0 : base[m][half] * unit;
+  }
+};
+
+// ---- Gradients ----
+
+// The weights of pairs, from the products of queries and keys.
+template <bool kMasked> struct Weigher {
+  const AttentionShape& s;
+  AttentionMask<float> mask;
+  float power;  // the scale, for exponentials of base 2
+
+  template <class T>
+  __device__ Weigher(const FlashBackward<T>& f, int at)
+      : s(f.s),
+        mask(matrix_of(f.s, f.mask, at)),
+        power(static_cast<float>(f.s.scale * kLog2E)) {}
+  __device__ __forceinline__ float operator()(float product, int query, int key,
+                                              float log_sum) const {
+    float exponent = product * power - log_sum * static_cast<float>(kLog2E);
+    if constexpr (kMasked) {
+      exponent += exponent_of_mask(mask_at(s, mask, query, key));
+      if (exponent > 0) exponent = 0;  // what is left of lowest numbers
+    }
+    return exp2_approximate(exponent);
+  }
+};
+
+// The log-sum-exp of kRows rows from `first`, and their dots, after each other; zeros beyond.
+template <int kRows> constexpr int kStatsBytes = 2 * kRows * static_cast<int>(sizeof(float));
+template <int kRows, int kThreads, class T>
+__device__ __forceinline__ void copy_stats(SharedAddress to, const FlashBackward<T>& f, int at,
+                                           int first) {
+  for (int i = static_cast<int>(threadIdx.x); i < 2 * kRows; i += kThreads) {
+    const int64_t query = first + i % kRows;
+    copy_async<4>(to + i * 4, (i < kRows ? f.log_sums : f.dots) + at * f.s.queries + query,
+                  query < f.s.queries);
+  }
 }
 
 // ---- Which calls -------------------------------------------------------------------------------

@@ -7,40 +7,6 @@
 namespace taeda::cuda {
 namespace {
 
-// The weights of pairs, from the products of queries and keys.
-template <bool kMasked> struct Weigher {
-  const AttentionShape& s;
-  AttentionMask<float> mask;
-  float power;  // the scale, for exponentials of base 2
-
-  template <class T>
-  __device__ Weigher(const FlashBackward<T>& f, int at)
-      : s(f.s),
-        mask(matrix_of(f.s, f.mask, at)),
-        power(static_cast<float>(f.s.scale * kLog2E)) {}
-  __device__ __forceinline__ float operator()(float product, int query, int key,
-                                              float log_sum) const {
-    float exponent = product * power - log_sum * static_cast<float>(kLog2E);
-    if constexpr (kMasked) {
-      exponent += exponent_of_mask(mask_at(s, mask, query, key));
-      if (exponent > 0) exponent = 0;  // what is left of lowest numbers
-    }
-    return exp2_approximate(exponent);
-  }
-};
-
-// The log-sum-exp of kRows rows from `first`, and their dots, after each other; zeros beyond.
-template <int kRows> constexpr int kStatsBytes = 2 * kRows * static_cast<int>(sizeof(float));
-template <int kRows, class T>
-__device__ __forceinline__ void copy_stats(SharedAddress to, const FlashBackward<T>& f, int at,
-                                           int first) {
-  for (int i = static_cast<int>(threadIdx.x); i < 2 * kRows; i += kBlock) {
-    const int64_t query = first + i % kRows;
-    copy_async<4>(to + i * 4, (i < kRows ? f.log_sums : f.dots) + at * f.s.queries + query,
-                  query < f.s.queries);
-  }
-}
-
 // ---- Of keys and values ------------------------------------------------------------------------
 
 template <int D> struct KeyTiles {
@@ -73,14 +39,15 @@ __global__ void __launch_bounds__(kBlock, 2)
   const auto q = matrix_of(s, f.q, at), g = matrix_of(s, f.g, at);
   const auto copy_queries = [&](int tile) {
     const SharedAddress to = shared_address(copy_at(tile));
-    copy_rows<D, kQueries>(to, q, tile * kQueries, s.queries, s.size);
-    copy_rows<D, kQueries>(to + Rows::bytes(kQueries), g, tile * kQueries, s.queries, s.value_size);
-    copy_stats<kQueries>(to + Sizes::kRowsBytes, f, at, tile * kQueries);
+    copy_rows<Rows, kQueries>(to, q, tile * kQueries, s.queries, s.size);
+    copy_rows<Rows, kQueries>(to + Rows::bytes(kQueries), g, tile * kQueries, s.queries,
+                              s.value_size);
+    copy_stats<kQueries, kBlock>(to + Sizes::kRowsBytes, f, at, tile * kQueries);
     commit_copies();
   };
-  copy_rows<D, kKeys>(shared_address(memory), matrix_of(s, f.k, at), first, s.keys, s.size);
-  copy_rows<D, kKeys>(shared_address(memory) + Rows::bytes(kKeys), matrix_of(s, f.v, at), first,
-                      s.keys, s.value_size);
+  copy_rows<Rows, kKeys>(shared_address(memory), matrix_of(s, f.k, at), first, s.keys, s.size);
+  copy_rows<Rows, kKeys>(shared_address(memory) + Rows::bytes(kKeys), matrix_of(s, f.v, at), first,
+                         s.keys, s.value_size);
   if (first_tile * kQueries < all_queries) copy_queries(first_tile);
 
   const Weigher<kMasked> weigh(f, at);
@@ -120,8 +87,8 @@ __global__ void __launch_bounds__(kBlock, 2)
   wait_for_copies<0>();  // where no query sees a key
   __syncthreads();
   dk.each([&](float& v, int, int, int) { v *= static_cast<float>(s.scale); });
-  store_rows<T, D>(own_keys, dk, matrix_of(s, f.dk, at), own_first, s.keys, s.size);
-  store_rows<T, D>(own_values, dv, matrix_of(s, f.dv, at), own_first, s.keys, s.value_size);
+  store_rows<Rows>(own_keys, dk, matrix_of(s, f.dk, at), own_first, s.keys, s.size);
+  store_rows<Rows>(own_values, dv, matrix_of(s, f.dv, at), own_first, s.keys, s.value_size);
 }
 
 // ---- Of queries --------------------------------------------------------------------------------
@@ -152,15 +119,16 @@ __global__ void __launch_bounds__(kBlock, 2)
   const auto keys_at = [&](int tile) { return key_tiles + tile % 2 * Rows::bytes(2 * kKeys); };
   const auto k = matrix_of(s, f.k, at), v = matrix_of(s, f.v, at);
   const auto copy_keys = [&](int tile) {
-    copy_rows<D, kKeys>(keys_at(tile), k, tile * kKeys, s.keys, s.size);
-    copy_rows<D, kKeys>(keys_at(tile) + Rows::bytes(kKeys), v, tile * kKeys, s.keys, s.value_size);
+    copy_rows<Rows, kKeys>(keys_at(tile), k, tile * kKeys, s.keys, s.size);
+    copy_rows<Rows, kKeys>(keys_at(tile) + Rows::bytes(kKeys), v, tile * kKeys, s.keys,
+                           s.value_size);
     commit_copies();
   };
-  copy_rows<D, kQueries>(query_rows, matrix_of(s, f.q, at), first, s.queries, s.size);
-  copy_rows<D, kQueries>(query_rows + Rows::bytes(kQueries), matrix_of(s, f.g, at), first,
-                         s.queries, s.value_size);
+  copy_rows<Rows, kQueries>(query_rows, matrix_of(s, f.q, at), first, s.queries, s.size);
+  copy_rows<Rows, kQueries>(query_rows + Rows::bytes(kQueries), matrix_of(s, f.g, at), first,
+                            s.queries, s.value_size);
   char* const stats = memory + Rows::bytes(2 * kQueries + 4 * kKeys);
-  copy_stats<kQueries>(shared_address(stats), f, at, first);
+  copy_stats<kQueries, kBlock>(shared_address(stats), f, at, first);
   copy_keys(0);
 
   const Weigher<kMasked> weigh(f, at);
@@ -195,7 +163,7 @@ __global__ void __launch_bounds__(kBlock, 2)
     add_product<T, D>(dq, rounded<T>(changes), keys_at(tile));
   }
   dq.each([&](float& v, int, int, int) { v *= static_cast<float>(s.scale); });
-  store_rows<T, D>(own_queries, dq, matrix_of(s, f.dq, at), own_first, s.queries, s.size);
+  store_rows<Rows>(own_queries, dq, matrix_of(s, f.dq, at), own_first, s.queries, s.size);
 }
 
 template <class T, int D, bool kMasked> void start_tiles(const FlashBackward<T>& f) {
@@ -217,8 +185,9 @@ template <class T, int D> void start_tiles(const FlashBackward<T>& f) {
 template <class T> bool backward_on_tensor_cores(const FlashBackward<T>& f) {
   if (!fits_tensor_cores(f.s, f.g, f.q, f.k, f.v, f.out, f.dq, f.dk, f.dv)) return false;
   find_dots<8>(f);
-  if (is_narrow(f.s)) start_tiles<T, 64>(f);
-  else start_tiles<T, 128>(f);
+  if (!is_narrow(f.s)) start_tiles<T, 128>(f);
+  else if (has_warpgroups()) backward_by_warpgroups(f);
+  else start_tiles<T, 64>(f);
   return true;
 }
 template bool backward_on_tensor_cores(const FlashBackward<Half>& f);
