@@ -34,15 +34,29 @@ void register_device(DeviceType type, const DeviceRuntime& runtime) {
   devices_registered = true;
 }
 
-void copy_memory(void* to, Device to_device, const void* from, Device from_device, size_t nbytes) {
+const PinnedMemory* pinned_memory() {
+  for (const DeviceType type : {DeviceType::CUDA, DeviceType::PrivateUse1}) {
+    const DeviceRuntime* runtime = device_runtime(type);
+    if (runtime && runtime->pinned) return runtime->pinned;
+  }
+  return nullptr;
+}
+
+void copy_memory(void* to, Device to_device, const void* from, Device from_device, size_t nbytes,
+                 bool non_blocking) {
   if (nbytes == 0) return;
+  const auto copy = [&](DeviceType type) {
+    const DeviceRuntime* runtime = device_runtime(type);
+    const auto function = non_blocking && runtime->pinned ? runtime->pinned->copy : runtime->copy;
+    function(to, to_device, from, from_device, nbytes);
+  };
   const bool to_host = is_host(to_device), from_host = is_host(from_device);
   if (to_host && from_host) {
     std::memcpy(to, from, nbytes);
   } else if (to_host || to_device.type == from_device.type) {
-    device_runtime(from_device.type)->copy(to, to_device, from, from_device, nbytes);
+    copy(from_device.type);
   } else if (from_host) {
-    device_runtime(to_device.type)->copy(to, to_device, from, from_device, nbytes);
+    copy(to_device.type);
   } else {
     const auto between = std::make_unique<char[]>(nbytes);
     device_runtime(from_device.type)->copy(between.get(), {}, from, from_device, nbytes);

@@ -10,6 +10,17 @@
 
 namespace taeda {
 
+// Memory of the host that stays where it is, so that a device copies there and back by itself.
+struct PinnedMemory {
+  void* (*allocate)(size_t nbytes);  // aligned to 64. Throws OutOfMemory
+  // May be called before copies that read or write it are done.
+  void (*deallocate)(void* block) noexcept;
+  bool (*is_pinned)(const void* memory);
+  // As DeviceRuntime::copy, but where the end on the host is pinned it may be done later, in order
+  // with the kernels.
+  void (*copy)(void* to, Device to_device, const void* from, Device from_device, size_t nbytes);
+};
+
 struct DeviceRuntime {
   int (*count)();  // devices of this type
   // At least `nbytes`, aligned to 64. Throws OutOfMemory.
@@ -25,6 +36,7 @@ struct DeviceRuntime {
   int (*current)() = nullptr;
   // Whether kernels of pointwise functions read numbers in the CPU's memory (Plan::host_numbers).
   bool takes_host_numbers = false;
+  const PinnedMemory* pinned = nullptr;  // null where it has none
 };
 
 // Error where devices of the type are registered already. Beside CUDA there is room for one kind,
@@ -47,7 +59,12 @@ inline void use_device(Device device) {
 }
 
 // Copies bytes between the memory of two devices, through the host where they are of two types.
-void copy_memory(void* to, Device to_device, const void* from, Device from_device, size_t nbytes);
+// With `non_blocking`, a copy from or to pinned memory may be done later.
+void copy_memory(void* to, Device to_device, const void* from, Device from_device, size_t nbytes,
+                 bool non_blocking = false);
+
+// That of the devices that have been named so far, CUDA's first; null where none has any.
+const PinnedMemory* pinned_memory();
 
 // Whether the host can read the memory of a device.
 inline bool is_host(Device d) { return d.type == DeviceType::CPU; }

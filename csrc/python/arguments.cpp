@@ -279,10 +279,8 @@ bool Signature::take_extra(PyObject* name, PyObject* value, Extras* extras, bool
     return true;
   }
   if (PyUnicode_CompareWithASCIIString(name, "pin_memory") == 0) {
-    if (!PyBool_Check(value) && value != Py_None) wrong("pin_memory", "bool");
-    else
-      check(value != Py_True,
-            "pin_memory=True needs a CUDA device, and this build of taeda has no CUDA support");
+    if (PyBool_Check(value)) extras->pin_memory = value == Py_True;
+    else if (value != Py_None) wrong("pin_memory", "bool");
     return true;
   }
   return false;

@@ -25,6 +25,7 @@ struct Param {
 // Keyword arguments of factories that are not in the schema (zeros(2, requires_grad=True)).
 struct Extras {
   bool requires_grad = false;
+  bool pin_memory = false;
   PyObject* layout = nullptr;  // borrowed, of one that is not strided
 };
 

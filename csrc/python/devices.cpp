@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "kernels/device_plugin.h"
 #include "kernels/kernels.h"
+#include "ops/pointwise/copy.h"
+#include "python/casters.h"
 #include "python/module.h"
 
 namespace taeda::py {
@@ -72,6 +74,7 @@ void init_devices(PyObject* module) {
   m.def("_load_cuda", load_cuda, nanobind::arg("library"), "Loads the library of CUDA devices.");
   m.def("_register_device", load_device, nanobind::arg("name"), nanobind::arg("library"),
         "Loads a library that adds a device.");
+  m.def("_pinned_copy", pinned_copy, nanobind::arg("input"), "A copy in pinned memory.");
   m.def("_set_fallback_to_cpu", &set_fallback_to_cpu, nanobind::arg("on"),
         "Whether operations that a device has no kernel for run on the CPU.");
 }

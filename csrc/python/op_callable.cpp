@@ -8,6 +8,7 @@
 
 #include "autograd/forward.h"
 #include "autograd/meta.h"
+#include "base/device_runtime.h"
 #include "base/warn.h"
 #include "ops/core/out_memory.h"
 #include "python/autograd.h"
@@ -215,6 +216,12 @@ void warn_of_old_signature(const std::string& name) {
   return must(python_call(PyObject_Call, make.get(), args.get(), given.get()));
 }
 
+[[gnu::cold]] void check_pinned(const Op& op, const Tensor& made) {
+  check(is_host(made.device()), op.name,
+        "(): pin_memory=True: only dense CPU tensors can be pinned, and this one is on device ",
+        to_string(made.device()));
+}
+
 PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& call, Values& values,
                      PyObject* out, const Extras& extras) {
   ArgumentSummary seen = summarize_args(values.span());
@@ -234,7 +241,9 @@ PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& cal
     target = tensor_of(out);
     take_dtype_of(target, s, values);
   }
+  const PinnedScope pinned(extras.pin_memory);
   Value result = run(op, values, std::move(target), seen);
+  if (extras.pin_memory) check_pinned(op, std::get<Tensor>(result));
   if (extras.requires_grad) {
     check(is_inexact(std::get<Tensor>(result).dtype()), op.name,
           "(): Only Tensors of floating point and complex dtype can require gradients");

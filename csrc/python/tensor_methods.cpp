@@ -5,6 +5,7 @@
 #include "autograd/forward.h"
 #include "autograd/meta.h"
 #include "ops/core/tensor_ops.h"
+#include "ops/pointwise/copy.h"
 #include "python/arguments.h"
 #include "python/autograd.h"
 #include "python/batching.h"
@@ -151,6 +152,7 @@ PyObject* is_signed(PyObject* o, PyObject*) {
 PyObject* is_inference(PyObject* o, PyObject*) {
   return PyBool_FromLong(tensor_of(o).flags() & kInference);
 }
+PyObject* is_pinned_(PyObject* o, PyObject*) { return PyBool_FromLong(is_pinned(tensor_of(o))); }
 PyObject* always_false(PyObject*, PyObject*) { Py_RETURN_FALSE; }
 
 const Tensor& other_tensor(const char* name, PyObject* o) {
@@ -301,7 +303,9 @@ PyMethodDef methods[] = {
     {"is_inference", is_inference, METH_NOARGS, "Whether it was made in inference mode."},
     {"is_conj", always_false, METH_NOARGS, "False: conjugation is never left pending."},
     {"is_neg", always_false, METH_NOARGS, "False: negation is never left pending."},
-    {"is_pinned", always_false, METH_NOARGS, "False: there is no page-locked memory without CUDA."},
+    {"is_pinned", is_pinned_, METH_VARARGS,
+     "is_pinned(device=None)\n\nWhether the memory is pinned, so that a device copies from it by "
+     "itself."},
     {"is_same_size", is_same_size, METH_O,
      "is_same_size(other)\n\nWhether both have the same sizes."},
     {"is_set_to", is_set_to, METH_O,

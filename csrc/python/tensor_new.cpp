@@ -6,6 +6,7 @@
 
 #include "autograd/meta.h"
 #include "ops/core/tensor_ops.h"
+#include "ops/pointwise/copy.h"
 #include "python/arguments.h"
 #include "python/interop.h"
 #include "python/module.h"
@@ -236,7 +237,7 @@ Tensor build(PyObject* data, std::optional<DType> dtype) {
 
 // `t` in another dtype or on another device; itself if neither differs and `copy` is false.
 Tensor moved(const Tensor& t, std::optional<DType> dtype, std::optional<Device> device, bool copy) {
-  bool same_place = !device || device->type == t.device().type;
+  const bool same_place = !device || with_index(*device) == t.device();
   if (!copy && same_place && (!dtype || *dtype == t.dtype())) return t;
   if (device) require_available(*device);
   return op<"_to_copy">(t, dtype, device, std::optional<MemoryFormat>());
@@ -251,6 +252,7 @@ struct Wanted {
   std::optional<DType> dtype;
   std::optional<Device> device;
   bool requires_grad = false;
+  bool pin_memory = false;
 };
 
 Wanted parse_wanted(const char* function, PyObject* dtype, PyObject* device,
@@ -276,13 +278,12 @@ Wanted parse_wanted(const char* function, PyObject* dtype, PyObject* device,
     }
     w.requires_grad = requires_grad == Py_True;
   }
-  if (pin && pin != Py_False && pin != Py_None) {
-    fail("pin_memory=True needs a CUDA device, and this build of taeda has no CUDA support");
-  }
+  w.pin_memory = pin && PyObject_IsTrue(pin) == 1;
   return w;
 }
 
 PyObject* finish(Tensor t, const Wanted& w) {
+  if (w.pin_memory) t = pinned_copy(t);
   if (w.requires_grad) {
     check(is_inexact(t.dtype()),
           "requires_grad=True: Only Tensors of floating point and complex dtype can require "

@@ -34,9 +34,15 @@ static void deallocate_on(Device device, void* block, size_t nbytes) {
   else device_runtime(device.type)->deallocate(block, nbytes, device.index);
 }
 
+TAEDA_FAST_TLS static thread_local constinit bool allocating_pinned = false;
+PinnedScope::PinnedScope(bool on) : before_(std::exchange(allocating_pinned, on)) {}
+PinnedScope::~PinnedScope() { allocating_pinned = before_; }
+
 Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
   require_available(device);
   const bool here = is_host(device);
+  if (here && allocating_pinned) [[unlikely]]
+    return pinned(nbytes);
   auto s = make(here && nbytes <= kInlineBytes ? nbytes : 0);
   s->device = with_index(device);
   if (!s->data) s->data = allocate_on(s->device, nbytes);
@@ -50,6 +56,22 @@ Ref<Storage> Storage::borrow(void* data, size_t nbytes, void (*release)(void*), 
   s->nbytes = nbytes;
   s->release = release;
   s->context = context;
+  s->resizable = false;
+  return s;
+}
+
+Ref<Storage> Storage::pinned(size_t nbytes) {
+  if (!pinned_memory()) {
+    if (const auto load = cuda_loader.load()) load();
+  }
+  const PinnedMemory* memory = pinned_memory();
+  check(memory,
+        "pinned memory (pin_memory(), pin_memory=True) needs a CUDA device, and this build "
+        "of taeda has no CUDA support without the package taeda-cuda");
+  auto s = make(0);
+  s->data = s->context = memory->allocate(nbytes);
+  s->release = [](void* block) { pinned_memory()->deallocate(block); };
+  s->nbytes = nbytes;
   s->resizable = false;
   return s;
 }

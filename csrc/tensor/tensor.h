@@ -35,6 +35,7 @@ struct alignas(cpu::kAlignment) Storage : RefCounted {
   uint32_t inline_bytes = 0;  // of small data, which follows this header in the same block
 
   static Ref<Storage> allocate(size_t nbytes, Device device);
+  static Ref<Storage> pinned(size_t nbytes);  // of the host, where a device copies from by itself
   static Ref<Storage> without_memory(size_t nbytes, Device device);  // a placeholder
   static Ref<Storage> borrow(void* data, size_t nbytes, void (*release)(void*), void* context);
   // Keeps the common prefix. Shrinking keeps the block in place, since tensors of the old size may
@@ -44,6 +45,18 @@ struct alignas(cpu::kAlignment) Storage : RefCounted {
 
  private:
   static Ref<Storage> make(size_t inline_bytes);
+};
+
+// While one lives, what its thread allocates on the CPU is pinned.
+class PinnedScope {
+ public:
+  explicit PinnedScope(bool on = true);
+  PinnedScope(const PinnedScope&) = delete;
+  PinnedScope& operator=(const PinnedScope&) = delete;
+  ~PinnedScope();
+
+ private:
+  bool before_;
 };
 
 // A storage exported to NumPy, a buffer or DLPack: kept alive and pinned (never resized) while this

@@ -104,7 +104,7 @@ class OpOverloadPacket:
 
 
 def _pin_memory(self: _C.Tensor, device: Any = None) -> _C.Tensor:
-    """As `Tensor.pin_memory`: RuntimeError, as there is no accelerator."""
+    """As `Tensor.pin_memory`."""
     pinned: _C.Tensor = self.pin_memory(device)
     return pinned
 

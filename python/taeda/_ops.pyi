@@ -701,6 +701,7 @@ def _to_copy(
     dtype: _dtype | None = None,
     device: _Device = None,
     memory_format: memory_format | None = None,
+    non_blocking: _bool = False,
 ) -> Tensor: ...
 def _total_norm(tensors: Sequence[Tensor], norm_type: _float) -> Tensor: ...
 def _unfold_backward(

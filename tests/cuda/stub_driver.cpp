@@ -18,6 +18,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,8 +31,14 @@ enum {
   kOutOfMemory = 2,
   kNoDevice = 100,
   kNotReady = 600,
-  kCaptureUnsupported = 900
+  kPeerAccessAlreadyEnabled = 704,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCapturedEvent = 907,
 };
+enum { kGlobal = 0, kThreadLocal = 1, kRelaxed = 2 };  // modes of captures, and of threads
+thread_local int thread_mode = kGlobal;
+
 constexpr size_t kPage = 4096, kArena = size_t{64} << 30;
 
 size_t setting(const char* name, size_t otherwise) {
@@ -43,11 +51,14 @@ struct Event {
   bool recorded = false;
   Flag done = std::make_shared<std::atomic<bool>>(true);  // a new one for each place it marks
   struct Stream* stream = nullptr;
+  bool captured = false;
 };
 using Work = std::deque<std::function<void()>>;
 struct Stream {
   Work work;
-  bool captures = false;
+  bool captures = false, invalidated = false;
+  int mode = kGlobal;
+  std::thread::id capturing_thread;
   Work captured;
 };
 struct Context {
@@ -55,6 +66,7 @@ struct Context {
   Stream default_stream;
   size_t taken = 0;
   std::map<uintptr_t, size_t> blocks;
+  std::set<Context*> peers;
 };
 
 class Machine {
@@ -62,6 +74,20 @@ class Machine {
   std::recursive_mutex mutex;
   std::vector<std::unique_ptr<Context>> contexts;
   std::vector<std::unique_ptr<Stream>> streams;
+  std::map<uintptr_t, size_t> pinned;
+
+  // Whether a call that might be unsafe is made while a stream is captured that it then breaks.
+  bool breaks_capture() {
+    bool broken = false;
+    for (const auto& s : streams) {
+      const bool here = s->capturing_thread == std::this_thread::get_id();
+      const bool concerned =
+          s->mode == kGlobal ? thread_mode == kGlobal || here : s->mode == kThreadLocal && here;
+      if (!s->captures || thread_mode == kRelaxed || !concerned) continue;
+      s->invalidated = broken = true;
+    }
+    return broken;
+  }
 
   Machine() {
     base_ = static_cast<char*>(
@@ -203,6 +229,13 @@ STUB(cuDeviceCanAccessPeer, int* can, int a, int b) {
   return kSuccess;
 }
 
+STUB(cuCtxEnablePeerAccess, void* peer, unsigned) {
+  LOCKED
+  auto* other = static_cast<Context*>(peer);
+  if (other == current) return kInvalid;
+  return current->peers.insert(other).second ? kSuccess : kPeerAccessAlreadyEnabled;
+}
+
 STUB(cuDevicePrimaryCtxRetain, void** context, int device) {
   *context = machine().contexts[static_cast<size_t>(device)].get();
   return kSuccess;
@@ -225,15 +258,49 @@ STUB(cuMemGetInfo_v2, size_t* free, size_t* total) {
 }
 STUB(cuMemAlloc_v2, uintptr_t* p, size_t n) {
   LOCKED
+  if (m.breaks_capture()) return kCaptureUnsupported;
   return m.allocate(*current, p, n);
 }
 STUB(cuMemFree_v2, uintptr_t p) {
   LOCKED
+  if (m.breaks_capture()) return kCaptureUnsupported;
   return m.deallocate(p);
 }
 STUB(cuMemHostAlloc, void** p, size_t n, unsigned) {
+  LOCKED
+  if (m.breaks_capture()) return kCaptureUnsupported;
+  if (!current) return kInvalid;
   *p = std::aligned_alloc(kPage, (n + kPage - 1) / kPage * kPage);
+  if (*p) m.pinned[reinterpret_cast<uintptr_t>(*p)] = n;
   return *p ? kSuccess : kOutOfMemory;
+}
+STUB(cuMemFreeHost, void* p) {
+  LOCKED
+  if (m.pinned.erase(reinterpret_cast<uintptr_t>(p)) == 0) return kInvalid;
+  m.run_all();
+  std::free(p);
+  return kSuccess;
+}
+STUB(cuPointerGetAttribute, void* value, int what, uintptr_t p) {
+  LOCKED
+  const auto in = [p](const std::map<uintptr_t, size_t>& blocks) {
+    const auto after = blocks.upper_bound(p);
+    return after != blocks.begin() && p < std::prev(after)->first + std::prev(after)->second;
+  };
+  constexpr int memory_type = 2, ordinal = 9;
+  constexpr unsigned host = 1, device = 2;
+  if (what == memory_type && in(m.pinned)) {
+    *static_cast<unsigned*>(value) = host;
+    return kSuccess;
+  }
+  for (const auto& c : m.contexts) {
+    if (!in(c->blocks)) continue;
+    if (what == memory_type) *static_cast<unsigned*>(value) = device;
+    else if (what == ordinal) *static_cast<int*>(value) = c->device;
+    else return kInvalid;
+    return kSuccess;
+  }
+  return kInvalid;
 }
 STUB(cuMemcpyAsync, uintptr_t to, uintptr_t from, size_t n, void* stream) {
   LOCKED
@@ -302,6 +369,7 @@ STUB(cuEventRecord, void* event, void* stream) {
   auto* e = static_cast<Event*>(event);
   e->stream = &stream_of(stream);
   e->recorded = true;
+  e->captured = e->stream->captures;
   e->done = std::make_shared<std::atomic<bool>>(e->stream->work.empty());
   if (!*e->done) m.push(*e->stream, [done = e->done] { *done = true; });
   return kSuccess;
@@ -309,27 +377,40 @@ STUB(cuEventRecord, void* event, void* stream) {
 STUB(cuEventSynchronize, void* event) {
   LOCKED
   auto* e = static_cast<Event*>(event);
+  if (e->captured) return kCapturedEvent;
   if (!*e->done) m.run(*e->stream, e->done);
   return kSuccess;
 }
-STUB(cuEventQuery, void* event) { return *static_cast<Event*>(event)->done ? kSuccess : kNotReady; }
+STUB(cuEventQuery, void* event) {
+  LOCKED
+  const auto& e = *static_cast<Event*>(event);
+  if (m.breaks_capture()) return kCaptureUnsupported;
+  if (e.captured) return kCapturedEvent;
+  return *e.done ? kSuccess : kNotReady;
+}
 STUB(cuEventElapsedTime_v2, float* ms, void* a, void* b) {
   *ms = 0.5f;
   const bool both = static_cast<Event*>(a)->recorded && static_cast<Event*>(b)->recorded;
   return both ? kSuccess : kInvalid;
 }
 
-STUB(cuStreamBeginCapture_v2, void* stream, int) {
+STUB(cuStreamBeginCapture_v2, void* stream, int mode) {
   LOCKED
   if (!stream) return kCaptureUnsupported;
-  stream_of(stream).captures = true;
+  Stream& s = stream_of(stream);
+  s.captures = true;
+  s.invalidated = false;
+  s.mode = mode;
+  s.capturing_thread = std::this_thread::get_id();
   return kSuccess;
 }
 STUB(cuStreamEndCapture, void* stream, void** graph) {
   LOCKED
   Stream& s = stream_of(stream);
   s.captures = false;
-  *graph = new Work(std::exchange(s.captured, {}));
+  Work captured = std::exchange(s.captured, {});
+  if (s.invalidated) return kCaptureInvalidated;
+  *graph = new Work(std::move(captured));
   return kSuccess;
 }
 STUB(cuStreamIsCapturing, void* stream, int* capturing) {
@@ -338,8 +419,7 @@ STUB(cuStreamIsCapturing, void* stream, int* capturing) {
   return kSuccess;
 }
 STUB(cuThreadExchangeStreamCaptureMode, int* mode) {
-  static thread_local int own = 0;
-  std::swap(own, *mode);
+  std::swap(thread_mode, *mode);
   return kSuccess;
 }
 STUB(cuGraphInstantiateWithFlags, void** runnable, void* graph, unsigned long long) {

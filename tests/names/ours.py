@@ -59,7 +59,7 @@ REASONS: dict[str, str] = {
     r"torch\.distributed\..+": "Not done yet",
     r"torch\.cuda\.tunable\..+|torch\.(cuda|xpu)\.\w+|torch\.backends\.cuda\..+": "There is no such device or library",
     r"torch\.(mps|mtia)\..+|torch\.backends\.(mps|mkl)\..+": "There is no such device or library",
-    r"torch\.autograd\.graph\.set_\w+|torch\.Tensor\.(record_stream|to_mkldnn)": "There is no such device or library",
+    r"torch\.autograd\.graph\.set_\w+|torch\.Tensor\.to_mkldnn": "There is no such device or library",
     r"torch\.nn\.functional\.\w+|torch\.nn\.attention\.(\w+_flash_attention_impls?)": "There is no such device or library",
     r"torch\.utils\.(cpp_extension|collect_env|generate_\w+|rename_\w+)\S*": "There is no such device or library",
     r"torch\.library\.(triton_op|wrap_triton)": "There is no such device or library",

@@ -38,8 +38,7 @@ class HostCall {
 
   Value run() {
     Call on_host{c_.op, args_.span(), out_, c_.grad};
-    const Kernel& factory = c_.op.factory;
-    Value result = factory.run ? factory.run(factory.fn, on_host) : call_inner(on_host, 0);
+    Value result = c_.op.factory.run ? make(on_host) : call_inner(on_host, 0);
     write_back();
     if (auto* t = std::get_if<Tensor>(&result)) return back(*t);
     if (auto* list = std::get_if<TensorList>(&result)) {
@@ -85,9 +84,21 @@ class HostCall {
     }
   }
 
+  Value make(Call& on_host) const {
+    const Kernel& factory = c_.op.factory;
+    const PinnedScope pinned(device_runtime(target_.type)->pinned);
+    return factory.run(factory.fn, on_host);
+  }
+
   Tensor back(const Tensor& t) const {
     for (const auto& [original, copy] : copies_) {
       if (copy.is(t)) return original;
+    }
+    if (c_.op.factory.run && !recorded_ && is_dense_nonoverlapping(t.sizes(), t.strides())) {
+      const Tensor r = empty_strided(t.sizes(), t.strides(), {t.dtype(), target_});
+      copy_into(r, t, true);  // nobody else has what was made
+      r.impl()->flags |= t.flags() & kRequiresGrad;
+      return r;
     }
     return copy_on(target_, t, recorded_);
   }

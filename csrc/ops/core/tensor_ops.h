@@ -51,8 +51,9 @@ Tensor clone(const Tensor& x);
 // Whether a derivative may call kernels directly: no layer is active, and nothing will
 // differentiate the result.
 bool is_unwatched(std::initializer_list<const Tensor*> tensors);
-// dst[...] = src[...], broadcast and cast.
-void copy_into(const Tensor& dst, const Tensor& src);
+// dst[...] = src[...], broadcast and cast. With `non_blocking`, a copy from or to pinned memory may
+// be done later.
+void copy_into(const Tensor& dst, const Tensor& src, bool non_blocking = false);
 // The tensor itself where it is on `device` already.
 Tensor raw_to(Device device, const Tensor& t);
 Tensor raw_sum(const Tensor& x, DimsRef dims, bool keepdim);

@@ -24,17 +24,24 @@ void copy_number(const Tensor& dst, const Tensor& src) {
   kernels<PointwiseKernels>(dst.device()).copy(plan);
 }
 
-// As copy_into, from another device: bytes first, then what is left to do on the target.
-void copy_across(const Tensor& dst, const Tensor& src) {
+// As copy_into, from another device: bytes first, then what is left to do on the target. What the
+// host would have to do after a copy that it does not wait for, the device does before.
+void copy_across(const Tensor& dst, const Tensor& src, bool non_blocking) {
   if (src.device().type == DeviceType::CPU && src.dim() == 0 &&
       device_runtime(dst.device().type)->takes_host_numbers)
     return copy_number(dst, src);
   Tensor from = src;
-  if (!src.is_contiguous()) copy_into(from = empty(src.sizes(), src.options()), src);
+  const bool convert = non_blocking && is_host(dst.device()) && src.dtype() != dst.dtype() &&
+                       has_kernels<PointwiseKernels>(src.device());
+  if (convert || !src.is_contiguous()) {
+    const DType dtype = convert ? dst.dtype() : src.dtype();
+    copy_into(from = empty(src.sizes(), {dtype, src.device()}), src);
+  }
   const bool directly =
-      dst.dtype() == src.dtype() && dst.is_contiguous() && same(dst.sizes(), src.sizes());
-  const Tensor to = directly ? dst : empty(src.sizes(), {src.dtype(), dst.device()});
-  copy_memory(to.data(), to.device(), from.data(), from.device(), from.nbytes());
+      dst.dtype() == from.dtype() && dst.is_contiguous() && same(dst.sizes(), src.sizes());
+  const Tensor to = directly ? dst : empty(src.sizes(), {from.dtype(), dst.device()});
+  copy_memory(to.data(), to.device(), from.data(), from.device(), from.nbytes(),
+              non_blocking && (directly || !is_host(dst.device())));
   if (!directly) copy_into(dst, to);
 }
 
@@ -54,15 +61,15 @@ void copy_by_host(const Tensor& dst, const Tensor& src) {
 
 }  // namespace
 
-void copy_into(const Tensor& dst, const Tensor& src) {
+void copy_into(const Tensor& dst, const Tensor& src, bool non_blocking) {
   if (dst.is_placeholder() || src.is_placeholder()) {  // which is up to its class
     const GradMode off(false);
-    op<"copy_">(dst, src);
+    op<"copy_">(dst, src, non_blocking);
     return;
   }
   if (dst.is(src) || dst.is_meta() || src.is_meta() || dst.numel() == 0) return;
   if (((dst.flags() | src.flags()) & kOffHost) != 0) {
-    if (dst.device() != src.device()) return copy_across(dst, src);
+    if (dst.device() != src.device()) return copy_across(dst, src, non_blocking);
     if (!has_kernels<PointwiseKernels>(dst.device())) return copy_by_host(dst, src);
   }
   if (dst.dtype() == src.dtype() && dst.is_contiguous() && src.is_contiguous() &&
@@ -108,6 +115,18 @@ Tensor empty_in(const Tensor& x, DType dtype, Device device, MemoryFormat format
   check(x.sizes().size() == want, "required rank ", want, " tensor to use channels_last",
         want == 5 ? "_3d" : "", " format");
   return empty_strided(x.sizes(), channels_last_strides(x.sizes()), {dtype, device});
+}
+
+Tensor pinned_copy(const Tensor& x) {
+  check(is_host(x.device()), "cannot pin a tensor on device ", to_string(x.device()),
+        ": only dense CPU tensors can be pinned");
+  const PinnedScope pinned;
+  return clone(x);
+}
+bool is_pinned(const Tensor& x) {
+  const PinnedMemory* memory = pinned_memory();
+  return memory && is_host(x.device()) && !x.is_placeholder() && x.storage()->data &&
+         memory->is_pinned(x.storage()->data);
 }
 
 namespace {
@@ -194,15 +213,20 @@ Tensor contiguous_op(const Tensor& self, MemoryFormat format) {
 }
 
 Tensor to_copy_op(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device,
-                  std::optional<MemoryFormat> format) {
+                  std::optional<MemoryFormat> format, bool non_blocking) {
   const Device target = device.value_or(self.device());
   require_available(target);
   check<NotImplemented>(!self.is_meta() || target.type == DeviceType::Meta,
                         "Cannot copy out of meta tensor; no data!");
-  Tensor r =
-      empty_in(self, dtype.value_or(self.dtype()), target, format.value_or(MemoryFormat::Preserve));
+  Tensor r;
+  {
+    const PinnedScope pinned(non_blocking && self.is_off_host() && is_host(target) &&
+                             device_runtime(self.device().type)->pinned);
+    r = empty_in(self, dtype.value_or(self.dtype()), target,
+                 format.value_or(MemoryFormat::Preserve));
+  }
   warn_of_parts(self.dtype(), r.dtype());
-  copy_into(r, self);
+  copy_into(r, self, non_blocking);
   return r;
 }
 void to_copy_backward(Backward& b) {
@@ -213,7 +237,7 @@ void to_copy_backward(Backward& b) {
 }
 
 Tensor convert(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device,
-               bool copy, std::optional<MemoryFormat> format) {
+               bool non_blocking, bool copy, std::optional<MemoryFormat> format) {
   const DType d = dtype.value_or(self.dtype());
   Device to = device.value_or(self.device());
   const bool same_device =
@@ -221,31 +245,29 @@ Tensor convert(const Tensor& self, std::optional<DType> dtype, std::optional<Dev
   if (!copy && d == self.dtype() && same_device &&
       keeps(self, format.value_or(MemoryFormat::Preserve)))
     return self;
-  return op<"_to_copy">(self, dtype, device, format);
+  return op<"_to_copy">(self, dtype, device, format, non_blocking);
 }
 
-// `non_blocking` has no effect: on the CPU every copy is complete on return.
-Tensor to_dtype(const Tensor& self, DType dtype, [[maybe_unused]] bool non_blocking, bool copy,
+Tensor to_dtype(const Tensor& self, DType dtype, bool non_blocking, bool copy,
                 std::optional<MemoryFormat> format) {
-  return convert(self, dtype, {}, copy, format);
+  return convert(self, dtype, {}, non_blocking, copy, format);
 }
 Tensor to_device(const Tensor& self, std::optional<Device> device, std::optional<DType> dtype,
-                 [[maybe_unused]] bool non_blocking, bool copy,
-                 std::optional<MemoryFormat> format) {
-  return convert(self, dtype, device, copy, format);
+                 bool non_blocking, bool copy, std::optional<MemoryFormat> format) {
+  return convert(self, dtype, device, non_blocking, copy, format);
 }
-Tensor to_other(const Tensor& self, const Tensor& other, [[maybe_unused]] bool non_blocking,
-                bool copy, std::optional<MemoryFormat> format) {
-  return convert(self, other.dtype(), other.device(), copy, format);
+Tensor to_other(const Tensor& self, const Tensor& other, bool non_blocking, bool copy,
+                std::optional<MemoryFormat> format) {
+  return convert(self, other.dtype(), other.device(), non_blocking, copy, format);
 }
 Tensor type_as(const Tensor& self, const Tensor& other) {
-  return convert(self, other.dtype(), other.device(), false, {});
+  return convert(self, other.dtype(), other.device(), false, false, {});
 }
 Tensor cpu_op(const Tensor& self, std::optional<MemoryFormat> format) {
-  return convert(self, {}, Device{DeviceType::CPU}, false, format);
+  return convert(self, {}, Device{DeviceType::CPU}, false, false, format);
 }
 
-Tensor copy_op(const Tensor& self, const Tensor& src, [[maybe_unused]] bool non_blocking) {
+Tensor copy_op(const Tensor& self, const Tensor& src, bool non_blocking) {
   check(same(broadcast_sizes(self.sizes(), src.sizes()), self.sizes()), "output with shape ",
         to_string(self.sizes()), " doesn't match the broadcast shape ",
         to_string(broadcast_sizes(self.sizes(), src.sizes())));
@@ -253,7 +275,7 @@ Tensor copy_op(const Tensor& self, const Tensor& src, [[maybe_unused]] bool non_
                         "Cannot copy out of meta tensor; no data!");
   check_no_internal_overlap(self);
   warn_of_parts(src.dtype(), self.dtype());
-  copy_into(self, src);
+  copy_into(self, src, non_blocking);
   return self;
 }
 void copy_backward(Backward& b) {
@@ -297,7 +319,7 @@ Scalar local_scalar_dense(const Tensor& self) { return self.item(); }
 
 // float(), double(), ...: conversions by name.
 template <DType D> Tensor as_dtype(const Tensor& self, std::optional<MemoryFormat> format) {
-  return convert(self, D, {}, false, format);
+  return convert(self, D, {}, false, false, format);
 }
 
 const Define ops[] = {
@@ -310,8 +332,7 @@ const Define ops[] = {
      kernel(contiguous_op),
      {.forms = kMethod, .composite = true}},
     {"_to_copy(self: Tensor, *, dtype: dtype? = None, device: device? = None, memory_format: "
-     "memory_format? = None) -> "
-     "Tensor",
+     "memory_format? = None, non_blocking: bool = False) -> Tensor",
      "A copy with another dtype, device or layout.",
      kernel(to_copy_op),
      {.backward = to_copy_backward, .vmap = vmap::direct}},

@@ -9,6 +9,10 @@ namespace taeda {
 // dense.
 Tensor empty_in(const Tensor& x, DType dtype, Device device, MemoryFormat format);
 
+// A copy in pinned memory, of a tensor of the CPU.
+Tensor pinned_copy(const Tensor& x);
+bool is_pinned(const Tensor& x);
+
 // RuntimeError if a Python number is out of the dtype's range. Infinities and NaN fit floating
 // dtypes, anything fits bool, and negative numbers that wrap around fit unsigned integers.
 void check_fits(Scalar value, DType dtype);

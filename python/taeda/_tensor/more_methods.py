@@ -113,8 +113,37 @@ def _module_load(self: Any, other: Any, assign: bool = False) -> Any:
 
 
 def _pin_memory(self: Any, device: Any = None) -> Any:
-    """Copy to memory that an accelerator reads directly: RuntimeError, as there is none."""
-    raise RuntimeError(f"pin_memory(device={device!r}): there is no accelerator")
+    """A copy in pinned memory, from which a device copies while the host goes on.
+
+    It is the tensor itself where that is pinned. Copies with ``non_blocking=True`` make use of it.
+
+    Args:
+        device: as in PyTorch, which deprecates it: the kind of device, ``"cuda"``.
+
+    Raises:
+        RuntimeError: there is no such device, or the tensor is not a dense one of the CPU.
+    """
+    if device is not None and _C.device(device).type != "cuda":
+        raise RuntimeError(f"pin_memory(): device must be a cuda device, got {device!r}")
+    return self if self.is_pinned() else _C._pinned_copy(self)
+
+
+def _record_stream(self: Any, stream: Any) -> None:
+    """Say that a stream of the device works with the memory.
+
+    When the tensor is gone, its memory is used again after the work that the stream has then.
+
+    Args:
+        stream: a ``cuda.Stream`` other than the one that was current when the tensor was made.
+
+    Raises:
+        RuntimeError: the tensor is not on a CUDA device.
+    """
+    if self.device.type != "cuda":
+        raise RuntimeError(f"record_stream(): {self.device} is no cuda device")
+    from taeda.cuda import _streams
+
+    _streams.record_use(self, stream)
 
 
 _set_to = Tensor.set_
@@ -201,6 +230,7 @@ METHODS = {
     "map2_": _map2,
     "module_load": _module_load,
     "pin_memory": _pin_memory,
+    "record_stream": _record_stream,
     "resize": _resize,
     "resize_as": _resize_as,
     "swapaxes_": _swapaxes,

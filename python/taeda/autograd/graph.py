@@ -96,15 +96,23 @@ class save_on_cpu(saved_tensors_hooks):
     """Within the block, saved tensors are kept in the CPU's memory until they are needed.
 
     Args:
-        pin_memory: keep them where an accelerator reads them directly: RuntimeError, as there is
-            none.
-        device_type: the accelerator for which memory is pinned.
+        pin_memory: keep them where a device copies from by itself, which is then not waited for.
+            RuntimeError where there is no such device.
+        device_type: the device for which memory is pinned.
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        if pin_memory:
+        import taeda
+
+        if pin_memory and not taeda.get_device_module(device_type).is_available():
             raise RuntimeError(f"save_on_cpu(): there is no {device_type} to pin memory for")
-        super().__init__(lambda t: (t.device, t.cpu()), lambda kept: kept[1].to(kept[0]))
+
+        def pack(t: Tensor) -> tuple[Any, Tensor]:
+            if not pin_memory:
+                return t.device, t.cpu()
+            return t.device, taeda.empty_like(t, device="cpu", pin_memory=True).copy_(t)
+
+        super().__init__(pack, lambda kept: kept[1].to(kept[0], non_blocking=pin_memory))
 
 
 @contextlib.contextmanager

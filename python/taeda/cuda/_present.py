@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from taeda.cuda import _devices, _graphs, _random, _streams
+from taeda.cuda import _devices, _graphs, _pinned, _random, _streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["members", "missing"]
 
-# Answers for no device that are right for these devices too: no memory is pinned, and no other
-# process has memory of this one.
-_STILL_RIGHT = {
-    "host_memory_stats",
-    "host_memory_stats_as_nested_dict",
-    "ipc_collect",
-}
+# Answers for no device that are right for these devices too: no other process has memory of this
+# one.
+_STILL_RIGHT = {"ipc_collect"}
 
 
 def members() -> dict[str, Any]:
     """The functions and classes by name."""
     return {
         name: getattr(module, name)
-        for module in (_devices, _graphs, _random, _streams)
+        for module in (_devices, _graphs, _pinned, _random, _streams)
         for name in module.__all__
     }
 

@@ -167,6 +167,15 @@ def set_stream(stream: Stream) -> None:
     call("set_stream", *stream._place)
 
 
+def record_use(tensor: taeda.Tensor, stream: Stream) -> None:
+    """Let a tensor's memory, once it is freed, wait for what a stream has to do then."""
+    if not isinstance(stream, Stream):
+        raise TypeError(f"record_stream(): expected a cuda.Stream, got {type(stream).__name__}")
+    memory = ctypes.c_void_p(tensor.untyped_storage().data_ptr())
+    if memory.value:
+        call("record_stream", tensor.get_device(), memory, *stream._place)
+
+
 class StreamContext:
     """Inside ``with StreamContext(stream):`` work goes to a stream, and its device is current.
 

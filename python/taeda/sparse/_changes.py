@@ -25,9 +25,14 @@ def _clone(input: SparseTensor, *, memory_format: Any = None) -> SparseTensor:
 
 @answers("_to_copy")
 def _to_copy(
-    input: SparseTensor, *, dtype: Any = None, device: Any = None, memory_format: Any = None
+    input: SparseTensor,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    memory_format: Any = None,
+    non_blocking: bool = False,
 ) -> SparseTensor:
-    return _clone(input).to(device or input.device, dtype or input.dtype)
+    return _clone(input).to(device or input.device, dtype or input.dtype, non_blocking)
 
 
 @answers("zeros_like", "empty_like")

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/runtime/device.h"
+
 namespace taeda::cuda {
 namespace {
 
@@ -122,11 +124,13 @@ void Allocator::deallocate(void* memory) noexcept {
   else wait_for_others(b);
 }
 
-void Allocator::record_stream(void* memory, StreamHandle stream) {
+// Memory that another library has made is that library's business.
+void Allocator::record_stream(void* memory, int device, StreamHandle stream) {
   const std::lock_guard lock(mutex_);
   const auto found = used_.find(memory);
-  check(found != used_.end(), "record_stream(): the memory is not of device cuda:", device_);
-  if (found->second->stream != stream) found->second->other_streams.insert(stream);
+  if (found == used_.end()) return;
+  if (device != device_ || found->second->stream != stream)
+    found->second->other_streams.insert({device, stream});
 }
 
 // The smallest free block that is large enough.
@@ -143,10 +147,8 @@ Allocator::Block* Allocator::take_free(size_t size, bool small, StreamHandle str
 
 bool Allocator::reserve(size_t size, DevicePointer* begin) {
   if (static_cast<size_t>(stats_.reserved.now) + size > limit_) return false;
-  int mode = kNoThread;  // a graph that is being recorded does not need this
-  driver().exchange_capture_mode(&mode);
+  const BesideCapture beside;
   const int result = driver().allocate(begin, size);
-  driver().exchange_capture_mode(&mode);
   if (result == kOutOfMemory) return false;
   succeed(result, "allocating memory");
   return true;
@@ -212,31 +214,16 @@ Allocator::Block* Allocator::keep(Block made) {
 
 void Allocator::wait_for_others(Block* b) {
   if (!why_no_driver().empty()) return;  // in a forked process: nobody's memory
-  const Driver& d = driver();
-  for (StreamHandle stream : b->other_streams) {
-    EventHandle event;
-    constexpr unsigned no_timing = 2;
-    if (d.make_event(&event, no_timing) != kSuccess) continue;
-    if (d.record_event(event, stream) == kSuccess) {
-      waiting_.push_back({event, b});
-      ++b->events;
-    } else {
-      d.destroy_event(event);
-    }
-  }
-  b->other_streams.clear();
-  if (b->events == 0) release(b);
+  b->waits = true;
+  waiting_.push_back({Marks(std::exchange(b->other_streams, {})), b});
 }
 
-// Releases blocks whose events have come; with `all`, after waiting for them.
+// Releases blocks whose streams have come; with `all`, after waiting for them.
 void Allocator::collect_waiting(bool all) {
-  if (waiting_.empty()) return;
-  const Driver& d = driver();
-  std::erase_if(waiting_, [&](const Waiting& w) {
-    if (all) d.synchronize_event(w.event);
-    else if (d.query_event(w.event) == kNotReady) return false;
-    d.destroy_event(w.event);
-    if (--w.block->events == 0) release(w.block);
+  std::erase_if(waiting_, [&](Waiting& w) {
+    if (!(all ? w.marks.wait() : w.marks.passed())) return false;
+    w.block->waits = false;
+    release(w.block);
     return true;
   });
 }
@@ -335,7 +322,7 @@ std::string Allocator::snapshot() {
     size_t size = 0;
     std::ostringstream blocks;
     for (const Block* b = first; b; b = b->after) {
-      const char* state = b->events ? "active_pending_free"
+      const char* state = b->waits  ? "active_pending_free"
                           : b->used ? "active_allocated"
                                     : "inactive";
       blocks << (size ? "," : "") << "{\"address\":" << reinterpret_cast<uintptr_t>(b->begin)

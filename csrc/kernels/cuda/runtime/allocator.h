@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "kernels/cuda/runtime/driver.h"
+#include "kernels/cuda/runtime/marks.h"
 
 namespace taeda::cuda {
 
@@ -39,7 +39,7 @@ class Allocator {
   // Reused on its stream at once, and anywhere else after the work on other streams that
   // record_stream() was told of.
   void deallocate(void* memory) noexcept;
-  void record_stream(void* memory, StreamHandle stream);
+  void record_stream(void* memory, int device, StreamHandle stream);
   // Until end_private(), what is allocated on `stream` comes from the memory `pool` alone, as if
   // that was another stream. hold() keeps a pool's memory from being given back to the driver, as
   // often as it is called before let_go().
@@ -66,8 +66,8 @@ class Allocator {
     bool small;                                 // the pool that its segment belongs to
     bool used = false;                          // or among the recent ones
     Block *before = nullptr, *after = nullptr;  // its neighbours in the segment
-    std::set<StreamHandle> other_streams = {};
-    int events = 0;  // of other streams, that it waits for
+    std::set<StreamPlace> other_streams = {};
+    bool waits = false;  // for them, after it was freed
   };
   struct BySize {
     bool operator()(const Block* a, const Block* b) const {
@@ -76,7 +76,7 @@ class Allocator {
   };
   using Pool = std::set<Block*, BySize>;
   struct Waiting {
-    EventHandle event;
+    Marks marks;
     Block* block;
   };
 

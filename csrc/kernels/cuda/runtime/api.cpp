@@ -10,6 +10,7 @@
 #include "kernels/cuda/gemm/cublas.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/libraries.h"
+#include "kernels/cuda/runtime/pinned.h"
 #include "kernels/cuda/runtime/sync_debug.h"
 
 namespace taeda::cuda {
@@ -136,8 +137,26 @@ int taeda_cuda_limit_memory(int index, uint64_t bytes) {
 int taeda_cuda_memory_snapshot(int index, char* text, size_t room, size_t* length) {
   return guarded([=] { *length = copy_text(device(index).allocator.snapshot(), text, room); });
 }
-int taeda_cuda_record_stream(int index, void* memory, StreamHandle stream) {
-  return guarded([=] { device(index).allocator.record_stream(memory, stream); });
+// `stream` is one of the device `stream_index`.
+int taeda_cuda_record_stream(int index, void* memory, int stream_index, StreamHandle stream) {
+  return guarded([=] { device(index).allocator.record_stream(memory, stream_index, stream); });
+}
+
+// ---- pinned memory of the host ----
+// As taeda_cuda_memory_stats, of allocated and reserved bytes, blocks and segments.
+int taeda_cuda_pinned_stats(int64_t* numbers) {
+  return guarded([=] {
+    const PinnedCache::Stats s = pinned_cache().stats();
+    int64_t* to = numbers;
+    for (const MemoryNumber& n : {s.allocated, s.reserved, s.blocks, s.segments})
+      for (const int64_t v : {n.now, n.peak, n.in_all, n.freed}) *to++ = v;
+  });
+}
+int taeda_cuda_reset_pinned_stats(int peaks) {
+  return guarded([=] { peaks ? pinned_cache().reset_peaks() : pinned_cache().reset_totals(); });
+}
+int taeda_cuda_empty_pinned() {
+  return guarded([] { pinned_cache().empty(); });
 }
 
 // ---- streams ----

@@ -83,6 +83,13 @@ DeviceState& use_device(int index) {
   return state;
 }
 
+OnDevice::OnDevice(int index) : before_(thread.used) { use_device(index); }
+OnDevice::~OnDevice() {
+  if (before_ == thread.used) return;
+  if (before_ < 0) thread.used = -1;
+  else if (driver().set_context(device(before_).context) == kSuccess) thread.used = before_;
+}
+
 DeviceState& used_device() { return use_device(thread.used < 0 ? thread.current : thread.used); }
 
 int current_device() { return thread.current; }
@@ -95,6 +102,20 @@ StreamHandle current_stream(int index) { return thread.streams[static_cast<size_
 void set_current_stream(int index, StreamHandle stream) {
   device(index);
   thread.streams[static_cast<size_t>(index)] = stream;
+}
+
+void enable_peer_access(int index, int peer) {
+  static std::array<std::atomic<bool>, kMostDevices * kMostDevices> tried{};
+  if (index == peer || tried[static_cast<size_t>(index * kMostDevices + peer)].exchange(true))
+    return;
+  const Driver& d = driver();
+  int can = 0;
+  succeed(d.can_access_peer(&can, device(index).handle, device(peer).handle),
+          "asking about peer access");
+  if (!can) return;  // copies go by way of the host
+  const OnDevice here(index);
+  const int result = d.enable_peer_access(device(peer).context, 0);
+  if (result != kPeerAccessAlreadyEnabled) succeed(result, "enabling peer access");
 }
 
 bool is_capturing(StreamHandle stream) {

@@ -34,14 +34,40 @@ DeviceState& device(int index);
 DeviceState& use_device(int index);
 DeviceState& used_device();
 
+// While one lives, a device is used; afterwards the one before.
+class OnDevice {
+ public:
+  explicit OnDevice(int index);
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+  ~OnDevice();
+
+ private:
+  int before_;
+};
+
 // The device that "cuda" without an index means in this thread.
 int current_device();
 void set_current_device(int index);
 StreamHandle current_stream(int device);
 void set_current_stream(int device, StreamHandle stream);
 
+// Lets kernels and copies on a device reach another one's memory directly, where the GPUs can.
+void enable_peer_access(int device, int peer);
+
 // Whether the work of the stream is recorded into a graph, instead of being done.
 bool is_capturing(StreamHandle stream);
+// While one lives, what this thread asks the driver for is no error of a graph that is recorded.
+class BesideCapture {
+ public:
+  BesideCapture() { driver().exchange_capture_mode(&mode_); }
+  BesideCapture(const BesideCapture&) = delete;
+  BesideCapture& operator=(const BesideCapture&) = delete;
+  ~BesideCapture() { driver().exchange_capture_mode(&mode_); }
+
+ private:
+  int mode_ = kNoThread;
+};
 // Error where a graph would record, once and for all, what `what` has to compute on the host.
 void forbid_capture(const char* what);
 

@@ -46,6 +46,7 @@ struct Loaded {
     get(d.device_attribute, "cuDeviceGetAttribute");
     get(d.device_memory, "cuDeviceTotalMem_v2");
     get(d.can_access_peer, "cuDeviceCanAccessPeer");
+    get(d.enable_peer_access, "cuCtxEnablePeerAccess");
     get(d.retain_context, "cuDevicePrimaryCtxRetain");
     get(d.set_context, "cuCtxSetCurrent");
     get(d.synchronize_context, "cuCtxSynchronize");
@@ -53,6 +54,8 @@ struct Loaded {
     get(d.allocate, "cuMemAlloc_v2");
     get(d.deallocate, "cuMemFree_v2");
     get(d.allocate_host, "cuMemHostAlloc");
+    get(d.deallocate_host, "cuMemFreeHost");
+    get(d.pointer_attribute, "cuPointerGetAttribute");
     get(d.copy, "cuMemcpyAsync");
     get(d.fill_bytes, "cuMemsetD8Async");
     get(d.make_stream, "cuStreamCreateWithPriority");

@@ -29,6 +29,7 @@ enum Result : int {
   kOutOfMemory = 2,
   kNoDevice = 100,
   kNotReady = 600,
+  kPeerAccessAlreadyEnabled = 704,
 };
 
 // In which threads what no graph can record is an error while one is recorded.
@@ -46,6 +47,9 @@ enum Attribute : int {
   kMostSharedMemoryPerBlock = 97,
 };
 
+enum PointerAttribute : int { kMemoryType = 2, kDeviceOrdinal = 9 };
+inline constexpr unsigned kHostMemory = 1;  // of kMemoryType
+
 // The oldest version whose driver runs what this library is compiled with: 13.0.
 inline constexpr int kLeastVersion = 13000;
 
@@ -62,6 +66,7 @@ struct Driver {
   Function<int*, int, int> device_attribute;  // value, Attribute, device
   Function<size_t*, int> device_memory;
   Function<int*, int, int> can_access_peer;
+  Function<ContextHandle, unsigned> enable_peer_access;  // of the current context to this one's
 
   Function<ContextHandle*, int> retain_context;
   Function<ContextHandle> set_context;
@@ -71,6 +76,8 @@ struct Driver {
   Function<DevicePointer*, size_t> allocate;
   Function<DevicePointer> deallocate;
   Function<void**, size_t, unsigned> allocate_host;
+  Function<void*> deallocate_host;
+  Function<void*, int, DevicePointer> pointer_attribute;  // value, PointerAttribute, address
 
   Function<DevicePointer, DevicePointer, size_t, StreamHandle> copy;  // to, from: any memory
   Function<DevicePointer, unsigned char, size_t, StreamHandle> fill_bytes;
