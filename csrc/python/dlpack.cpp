@@ -7,6 +7,8 @@
 #include "autograd/meta.h"
 #include "base/checked.h"
 #include "ops/core/tensor_ops.h"
+#include "ops/pointwise/copy.h"
+#include "python/autograd.h"
 #include "python/interop.h"
 #include "python/module.h"
 #include "python/objects.h"
@@ -48,7 +50,8 @@ struct DLManagedTensorVersioned {
   uint64_t flags;
   DLTensor tensor;
 };
-constexpr int32_t kCpu = 1;
+// Pinned memory is the CPU's, and managed memory a device's, for those who read it.
+constexpr int32_t kCpu = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13;
 constexpr uint64_t kReadOnly = 1, kCopied = 2;
 enum TypeCode : uint8_t {
   kInt = 0,
@@ -96,6 +99,25 @@ DType from_dl(DLDataType t) {
                   int(t.bits), " bits and ", t.lanes, " lanes");
 }
 
+std::optional<DLDevice> to_dl(Device d) {
+  if (d.type == DeviceType::CPU) return DLDevice{kCpu, 0};
+  if (d.type == DeviceType::CUDA) return DLDevice{kCuda, d.index};
+  return std::nullopt;
+}
+
+std::optional<Device> from_dl(DLDevice d) {
+  if (d.type == kCpu || d.type == kCudaHost) return Device{};
+  if ((d.type == kCuda || d.type == kCudaManaged) && d.id >= 0 && d.id <= 127)
+    return Device{DeviceType::CUDA, static_cast<int8_t>(d.id)};
+  return std::nullopt;
+}
+
+// What orders a device's streams: a function of taeda.cuda._interop.
+void order_streams(const char* function, Device device, PyObject* stream) {
+  const PyRef order = take(import_attribute("taeda.cuda._interop", function));
+  take(python_call(PyObject_CallFunction, order.get(), "iO", int{device.index}, stream));
+}
+
 // ---- out ----
 
 template <class M> struct Export {
@@ -111,7 +133,7 @@ template <class M> M* make_export(const Tensor& t) {
   }
   DLTensor& d = e->managed.tensor;
   d.data = t.data();
-  d.device = {kCpu, 0};
+  d.device = *to_dl(t.device());
   d.ndim = static_cast<int32_t>(e->sizes.size());
   d.dtype = to_dl(t.dtype());
   d.shape = e->sizes.data();
@@ -141,6 +163,19 @@ PyObject* export_capsule(const Tensor& t, bool versioned, bool copied) {
   return must(PyCapsule_New(m, kVersionedName, drop_capsule<DLManagedTensorVersioned>));
 }
 
+Device asked_for(PyObject* dl_device) {
+  DLDevice d;
+  if (!PyArg_ParseTuple(dl_device, "ii:__dlpack__", &d.type, &d.id)) throw PythonError();
+  const std::optional<Device> device = from_dl(d);
+  if (!device) {
+    PyErr_Format(PyExc_BufferError, "__dlpack__(): there are no tensors on DLPack device %d",
+                 int{d.type});
+    throw PythonError();
+  }
+  require_available(*device);
+  return with_index(*device);
+}
+
 PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
   PyObject *stream = Py_None, *max_version = Py_None, *dl_device = Py_None, *copy = Py_None;
@@ -157,20 +192,23 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
     if (t.is_placeholder())
       refuse(std::string("Can't export a tensor through DLPack: ") + kPlaceholderText);
     if (requires_grad(t)) refuse("Can't export tensors that require gradient, use tensor.detach()");
-    if (t.device().type != DeviceType::CPU)
+    if (!to_dl(t.device()))
       refuse("Can't export a tensor on device " + to_string(t.device()) + " through DLPack");
-    if (stream != Py_None) refuse("__dlpack__(): a stream has no meaning for a tensor on the cpu");
-    if (dl_device != Py_None) {
-      PyRef first = take(PySequence_GetItem(dl_device, 0));
-      if (PyLong_AsLong(first.get()) != kCpu)
-        refuse("__dlpack__(): a tensor on the cpu cannot be exported to another device");
+    const Device wanted = dl_device == Py_None ? t.device() : asked_for(dl_device);
+    const bool moves = wanted != t.device();
+    if (moves && copy == Py_False) {
+      refuse("__dlpack__(): copy=False, but the tensor is on device " + to_string(t.device()) +
+             ", and " + to_string(wanted) + " is asked for");
     }
-    bool copied = copy == Py_True;
+    const bool copied = moves || copy == Py_True;
     if (copied) {
-      Tensor fresh = empty_like(t);
+      Tensor fresh = empty(t.sizes(), {t.dtype(), wanted});
       copy_into(fresh, t);
       t = fresh;
     }
+    if (wanted.type == DeviceType::CUDA) order_streams("lead", wanted, stream);
+    else if (stream != Py_None && !moves)
+      refuse("__dlpack__(): a stream has no meaning for a tensor on the cpu");
     bool versioned = false;
     if (max_version != Py_None) {
       PyRef major = take(PySequence_GetItem(max_version, 0));
@@ -182,10 +220,12 @@ PyObject* tensor_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 PyObject* dlpack_device(PyObject* self, PyObject*) {
   return guarded([&]() -> PyObject* {
-    Device d = tensor_of(self).device();
-    check<ValueError>(d.type == DeviceType::CPU, "tensors on device ", to_string(d),
+    const Tensor& t = tensor_of(self);
+    const std::optional<DLDevice> d = to_dl(t.device());
+    check<ValueError>(d.has_value(), "tensors on device ", to_string(t.device()),
                       " have no DLPack device");
-    return must(Py_BuildValue("(ii)", kCpu, 0));
+    const int32_t type = d->type == kCpu && is_pinned(t) ? kCudaHost : d->type;
+    return must(Py_BuildValue("(ii)", type, d->id));
   });
 }
 
@@ -202,9 +242,10 @@ template <class M> Tensor import_capsule(PyObject* capsule, const char* name, co
   auto* m = static_cast<M*>(PyCapsule_GetPointer(capsule, name));
   if (!m) throw PythonError();
   const DLTensor& d = m->tensor;
-  check(d.device.type == kCpu,
-        "from_dlpack(): only tensors on the cpu can be taken over, got DLPack device type ",
+  const std::optional<Device> device = from_dl(d.device);
+  check(device.has_value(), "from_dlpack(): there are no tensors on DLPack device type ",
         d.device.type);
+  require_available(*device);
   DType dtype = from_dl(d.dtype);
   check<ValueError>(d.ndim >= 0 && static_cast<size_t>(d.ndim) <= kMostDims,
                     "from_dlpack(): a tensor cannot have ", d.ndim, " dimensions");
@@ -229,14 +270,15 @@ template <class M> Tensor import_capsule(PyObject* capsule, const char* name, co
   char* data = static_cast<char*>(d.data) + d.byte_offset;
   must(PyCapsule_SetName(capsule, used));  // from here on we own the memory
   auto storage = Storage::borrow(data, static_cast<size_t>(bytes), release_import<M>, m);
+  storage->device = *device;
   return from_storage(std::move(storage), sizes, strides, 0, dtype);
 }
 
 // What was taken over, on `device` and with memory of its own where `copy` asks for it.
 Tensor placed(const Tensor& shared, std::optional<Device> device, PyObject* copy) {
-  const Device to = device.value_or(shared.device());
-  require_available(to);
-  const bool same = to.type == shared.device().type;
+  require_available(device.value_or(shared.device()));
+  const Device to = with_index(device.value_or(shared.device()));
+  const bool same = to == shared.device();
   check<ValueError>(same || copy != Py_False,
                     "from_dlpack(): copy=False, but the tensor is on device ",
                     to_string(shared.device()), " and ", to_string(to), " is asked for");
@@ -298,6 +340,17 @@ PyMethodDef functions[] = {
      "to_dlpack(tensor)\n\nA DLPack capsule that shares the tensor's memory; it can be read once."},
     {nullptr, nullptr, 0, nullptr}};
 
+// Nothing where a producer does not say.
+std::optional<Device> device_of_producer(PyObject* o) {
+  const PyRef place(python_call(PyObject_CallMethod, o, "__dlpack_device__", nullptr));
+  DLDevice d;
+  if (!place || !PyArg_ParseTuple(place.get(), "ii", &d.type, &d.id)) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  return from_dl(d);
+}
+
 }  // namespace
 
 Tensor from_dlpack(PyObject* o) {
@@ -308,10 +361,19 @@ Tensor from_dlpack(PyObject* o) {
     PyRef method = take(PyObject_GetAttrString(o, "__dlpack__"));
     PyRef empty = take(PyTuple_New(0));
     PyRef kwargs = take(Py_BuildValue("{s:(ii)}", "max_version", 1, 0));
+    if (const std::optional<Device> device = device_of_producer(o);
+        device && device->type == DeviceType::CUDA) {
+      require_available(*device);
+      const PyRef number = take(import_attribute("taeda.cuda._interop", "number"));
+      const PyRef stream =
+          take(python_call(PyObject_CallFunction, number.get(), "i", int{device->index}));
+      must(PyDict_SetItemString(kwargs.get(), "stream", stream.get()));
+    }
     capsule = PyRef(python_call(PyObject_Call, method.get(), empty.get(), kwargs.get()));
     if (!capsule && PyErr_ExceptionMatches(PyExc_TypeError)) {  // a producer older than version 1
       PyErr_Clear();
-      capsule = PyRef(python_call(PyObject_CallNoArgs, method.get()));
+      must(PyDict_DelItemString(kwargs.get(), "max_version"));
+      capsule = PyRef(python_call(PyObject_Call, method.get(), empty.get(), kwargs.get()));
     }
     if (!capsule) throw PythonError();
   }

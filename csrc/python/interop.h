@@ -21,6 +21,10 @@ Tensor share_buffer(PyObject* o, DType dtype, int64_t count, int64_t offset);
 // A tensor from an object with __dlpack__ or a capsule.
 Tensor from_dlpack(PyObject* o);
 
+// Whether `o` has __cuda_array_interface__, and a tensor that shares its memory.
+bool has_cuda_array(PyObject* o);
+Tensor share_cuda_array(PyObject* o);
+
 // taeda.tensor(data) for numbers, sequences and arrays.
 Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype = {});
 // A zero-dim tensor; RuntimeError where an integer dtype cannot hold the number.

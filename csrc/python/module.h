@@ -18,6 +18,7 @@ void init_creation(PyObject* module);  // tensor_new.cpp: tensor, as_tensor, asa
 void init_interop(PyObject* module);   // numpy.cpp, to_numpy.cpp, dlpack.cpp and storage.cpp
 void init_to_numpy(PyObject* module);
 void init_dlpack(PyObject* module);
+void init_cuda_array(PyObject* module);
 void init_storage(PyObject* module);
 void init_files(PyObject* module);          // files.cpp: reading and checksums
 void init_optim(PyObject* module);          // optim.cpp: the inputs of an optimizer's step

@@ -199,6 +199,7 @@ void init_interop(PyObject* module) {
   must(PyModule_AddFunctions(module, functions));
   init_to_numpy(module);
   init_dlpack(module);
+  init_cuda_array(module);
   init_storage(module);
 }
 

@@ -303,6 +303,7 @@ Tensor copied(PyObject* data, Wanted& w) {
   if (is_ndarray(data)) return moved(share_array(data, false), w.dtype, w.device, true);
   if (shares_dlpack(data) && !is_number(data))
     return moved(from_dlpack(data), w.dtype, w.device, true);
+  if (has_cuda_array(data)) return moved(share_cuda_array(data), w.dtype, w.device, true);
   return moved(build(data, w.dtype), w.dtype, w.device, false);
 }
 
@@ -342,6 +343,7 @@ PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     if (is_ndarray(data)) return wrap(moved(share_array(data, true), w.dtype, w.device, false));
     if (shares_dlpack(data) && !is_number(data))
       return wrap(moved(from_dlpack(data), w.dtype, w.device, false));
+    if (has_cuda_array(data)) return wrap(moved(share_cuda_array(data), w.dtype, w.device, false));
     return wrap(copied(data, w));
   });
 }
@@ -360,6 +362,7 @@ PyObject* asarray(PyObject*, PyObject* args, PyObject* kwargs) {
     if (is_tensor(data)) shared = tensor_of(data);
     else if (is_ndarray(data)) shared = share_array(data, copy != Py_True);
     else if (shares_dlpack(data) || PyCapsule_CheckExact(data)) shared = from_dlpack(data);
+    else if (has_cuda_array(data)) shared = share_cuda_array(data);
     else if (is_untyped_storage(data) && PyObject_Size(data) == 0)
       shared = empty(Dims{0}, {w.dtype.value_or(default_dtype()), {}});
     else if (PyObject_CheckBuffer(data) && !is_numpy_scalar(data))

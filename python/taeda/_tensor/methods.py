@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from taeda import _C
+from taeda._tensor import cuda_array as _cuda_array
 from taeda._tensor.more_methods import METHODS
 from taeda._tensor.sparse_methods import SPARSE_METHODS
 
@@ -488,6 +489,8 @@ def _install() -> None:
     setattr(Tensor, "_repr_html_", _repr_html)  # noqa: B010
     Tensor.is_ipu = property(lambda self: False, doc="Whether it is on an IPU: no.")
     Tensor.is_xla = property(lambda self: False, doc="Whether it is on an XLA device: no.")
+    shared = property(_cuda_array.interface, doc="How libraries share memory of a CUDA device.")
+    setattr(Tensor, "__cuda_array_interface__", shared)  # noqa: B010
     setattr(_C.UntypedStorage, "filename", property(_filename))  # noqa: B010
     Tensor.__array_priority__ = 1000
     # A number that is unique among live tensors, which packages use as an identity.

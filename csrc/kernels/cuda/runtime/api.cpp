@@ -142,6 +142,18 @@ int taeda_cuda_record_stream(int index, void* memory, int stream_index, StreamHa
   return guarded([=] { device(index).allocator.record_stream(memory, stream_index, stream); });
 }
 
+int taeda_cuda_device_of(void* memory, int* index) {
+  return guarded([=] {
+    device_count();
+    unsigned type = 0;
+    const auto at = reinterpret_cast<DevicePointer>(memory);
+    const Driver& d = driver();
+    check(d.pointer_attribute(&type, kMemoryType, at) == kSuccess && type != kHostMemory,
+          "cuda: there is no memory of a device at ", memory);
+    succeed(d.pointer_attribute(index, kDeviceOrdinal, at), "asking about memory");
+  });
+}
+
 // ---- pinned memory of the host ----
 // As taeda_cuda_memory_stats, of allocated and reserved bytes, blocks and segments.
 int taeda_cuda_pinned_stats(int64_t* numbers) {
