@@ -6,12 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-// What devices compute too.
-#ifdef __CUDACC__
-#define TAEDA_ANYWHERE __host__ __device__
-#else
-#define TAEDA_ANYWHERE
-#endif
+#include "kernels/anywhere.h"
 
 namespace taeda {
 

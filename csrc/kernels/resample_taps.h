@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/anywhere.h"
 #include "kernels/resample.h"
 
 namespace taeda {
 
 // The kernel of cubic convolution (Keys, 1981) at a non-negative distance.
-template <class T> T cubic_weight(T distance, T a) {
+template <class T> TAEDA_ANYWHERE T cubic_weight(T distance, T a) {
   if (distance <= 1) return ((a + 2) * distance - (a + 3)) * distance * distance + 1;
   if (distance < 2) return ((distance - 5) * distance + 8) * distance * a - 4 * a;
   return 0;
@@ -19,7 +20,7 @@ template <class T> T cubic_weight(T distance, T a) {
 // f(input, weight) for all inputs that a kernel, stretched, reaches from `center`; the weights have
 // the sum 1.
 template <class T, class F>
-void for_each_smooth_tap(int64_t in, bool cubic, T center, T stretch, F&& f) {
+TAEDA_ANYWHERE void for_each_smooth_tap(int64_t in, bool cubic, T center, T stretch, F&& f) {
   const T reach = (cubic ? T(2) : T(1)) * stretch, end = static_cast<T>(in);
   const auto low = static_cast<int64_t>(std::max(std::trunc(center - reach + T(0.5)), T(0)));
   const auto high = static_cast<int64_t>(std::min(std::trunc(center + reach + T(0.5)), end));
@@ -33,7 +34,8 @@ void for_each_smooth_tap(int64_t in, bool cubic, T center, T stretch, F&& f) {
 }
 
 // f(input, weight) for the inputs of output i of dimension d.
-template <class T, class F> void for_each_tap(const ResampleShape& s, int d, int64_t i, F&& f) {
+template <class T, class F>
+TAEDA_ANYWHERE void for_each_tap(const ResampleShape& s, int d, int64_t i, F&& f) {
   const int64_t in = s.in[d];
   const auto add = [&](int64_t input, T weight) {
     f(std::clamp<int64_t>(input, 0, in - 1), weight);

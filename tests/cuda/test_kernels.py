@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cuda.compare import COMPARED, GRADIENTS, compared
 from tests.cuda.shim import run
 
 
@@ -38,22 +39,6 @@ def test_in_another_order_of_threads(libraries):
 
 # Shapes that the cases of tests.ops leave out: several blocks, parts of a reduction, tiles that are
 # cut, many dimensions, dtypes that have to be converted.
-COMPARED = """
-import itertools, taeda as torch
-torch.manual_seed(0)
-torch.backends.cudnn.allow_tf32 = False
-def same(f, *tensors, tol=1e-5):
-    want, got = f(*tensors), f(*[t.to("cuda") for t in tensors])
-    for w, g in zip(*[(r if isinstance(r, tuple) else (r,)) for r in (want, got)]):
-        torch.testing.assert_close(g.cpu(), w, rtol=tol, atol=tol, equal_nan=True)
-    print("ok")
-"""
-
-
-def compared(libraries, code: str, **more: str) -> int:
-    done = run(libraries, "-c", COMPARED + code, **more)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout.count("ok")
 
 
 def test_sorting_and_counting_of_many_shapes(libraries):
@@ -236,19 +221,6 @@ same(lambda t: torch.stack([t, t], 2), torch.randint(0, 9, (3, 5), dtype=torch.u
 same(torch.nn.functional.embedding, torch.randint(0, 30, (2, 3)), torch.randn(30, 5))
 """
     assert compared(libraries, code) == 13
-
-
-GRADIENTS = """
-F = torch.nn.functional
-def gradients(f, *shapes):
-    leaves = [torch.randn(s) for s in shapes]
-    def both(*t):
-        t = [v.detach().requires_grad_() for v in t]
-        y = f(*t)
-        (y * y.detach().cos()).sum().backward()
-        return (y.detach(), *[v.grad for v in t])
-    same(both, *leaves, tol=1e-4)
-"""
 
 
 def test_convolutions_and_pools_of_many_shapes(libraries):

@@ -1,7 +1,7 @@
 // Matrix products by cuBLASLt, and where that is absent or has no kernel (integers) in tiles: a
 // block computes 64 x 64 elements of the result from panels in shared memory, each thread 4 x 4 of
 // them in registers. For every type, transposition and stride.
-#include "kernels/gemm.h"
+#include "kernels/cuda/gemm/gemm.h"
 
 #include "kernels/cuda/common/convert.h"
 #include "kernels/cuda/gemm/cublas.h"
@@ -195,6 +195,10 @@ template <class... T> void add_integer(std::vector<DeviceTable>& to) {
 }
 
 }  // namespace
+
+template <class T> const GemmKernels<T>& gemm_kernels() { return gemm_table<T>; }
+template const GemmKernels<float>& gemm_kernels();
+template const GemmKernels<double>& gemm_kernels();
 
 void add_gemm_tables(std::vector<DeviceTable>& to) {
   add_gemm<float, double, std::complex<float>, std::complex<double>, Half, BFloat16>(to);

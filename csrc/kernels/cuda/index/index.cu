@@ -4,6 +4,7 @@
 #include "kernels/creation.h"
 #include "kernels/cuda/common/convert.h"
 #include "kernels/cuda/common/fault.h"
+#include "kernels/cuda/common/group.h"
 #include "kernels/cuda/common/index.h"
 #include "kernels/cuda/common/sort.h"
 #include "kernels/cuda/index/tables.h"
@@ -93,6 +94,51 @@ void coordinates(const int64_t* indices, int64_t n, DimsRef sizes, int64_t* cons
   }
 }
 
+// Sequence `rank` of all increasing ones of r numbers below n: C(n - 1 - v, r - 1) begin with v.
+void sequences(int64_t n, int64_t r, bool repeated, int64_t count, int64_t* out) {
+  if (r == 0) return;
+  // One that does not decrease is an increasing one once i is added to its element i.
+  const int64_t numbers = repeated ? n + r - 1 : n;
+  each(count, [=] __device__(int64_t own) {
+    int64_t rank = own, value = 0;
+    int64_t alike = count * r / numbers;  // how many have `value` next
+    for (int64_t i = 0; i < r; ++i, ++value) {
+      const int64_t rest = r - 1 - i;
+      for (; rank >= alike; ++value) {
+        const int64_t above = numbers - 1 - value;
+        rank -= alike;
+        alike = alike * (above - rest) / above;
+      }
+      out[own * r + i] = repeated ? value - i : value;
+      if (rest > 0) alike = alike * rest / (numbers - 1 - value);
+    }
+  });
+}
+
+// The first i < n for which is_behind(i) is true, as it is for all that follow; or n.
+template <class F> __device__ int64_t first_behind(int64_t n, F is_behind) {
+  int64_t low = 0, high = n;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (is_behind(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+__global__ void write_repeated(const int64_t* ends, int64_t n, int64_t* out) {
+  const int64_t total = ends[n - 1], step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t k = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; k < total; k += step)
+    out[k] = first_behind(n, [=](int64_t i) { return ends[i] > k; });
+}
+void repeat(const int64_t* counts, int64_t n, int64_t* out) {
+  if (n == 0) return;
+  const Workspace memory(static_cast<size_t>(n) * sizeof(int64_t));
+  auto* ends = memory.as<int64_t>();
+  scan(Scan::Sum, DType::Int64, {1, n, 1}, counts, ends);
+  launch(write_repeated, blocks_for(kMostElements), kThreads, 0, ends, n, out);
+}
+
 // ---- masks ----
 // Where the true elements go: how many there are up to each.
 void count_up_to(const uint8_t* mask, int64_t n, int64_t* count) {
@@ -169,6 +215,31 @@ void triangle(const TriangleShape& s, const void* x, void* y) {
   }
 }
 
+// How many elements the first rows of a triangle have that begins with a row of `start` elements,
+// each row with one more, none less than 0 or more than `columns`.
+__device__ int64_t up_to_row(int64_t rows, int64_t start, int64_t columns) {
+  const auto from_zero = [=](int64_t n) {
+    if (n <= 0) return int64_t{0};
+    const int64_t ramp = n < columns ? n : columns;
+    return ramp * (ramp - 1) / 2 + (n - ramp) * columns;
+  };
+  return from_zero(start + rows) - from_zero(start);
+}
+void triangle_indices(const TriangleShape& given, int64_t count, int64_t* y) {
+  const TriangleShape s = given;
+  each(count, [=] __device__(int64_t k) {
+    const int64_t start = s.diagonal + (s.lower ? 1 : 0);
+    const auto before = [=](int64_t row) {
+      const int64_t below = up_to_row(row, start, s.columns);
+      return s.lower ? below : row * s.columns - below;
+    };
+    const int64_t row = first_behind(s.rows, [=](int64_t r) { return before(r + 1) > k; });
+    const int64_t own = k - before(row), left_out = row + s.diagonal;
+    y[k] = row;
+    y[count + k] = s.lower || left_out < 0 ? own : own + left_out;
+  });
+}
+
 // ---- join ----
 // Rows of `width` elements, to where rows have `stride`.
 template <class T>
@@ -209,9 +280,30 @@ bool sum_rows(int64_t bags, int64_t size, int64_t rows, int64_t width, const T* 
   });
   return true;
 }
-// ---- the gradient of an embedding ----
-// Sorted by index, so that the rows of one follow one another, in their order. A block adds up
-// the rows of one index, each thread some columns.
+// Indices sorted, so that equal ones follow one another, and where each of them stood.
+void number_rows(int64_t count, const int64_t* index, uint32_t* keys, uint32_t* places) {
+  each(count, [=] __device__(int64_t i) {
+    keys[i] = static_cast<uint32_t>(index[i]);
+    places[i] = static_cast<uint32_t>(i);
+  });
+}
+struct SortedRows {
+  Workspace memory;
+  const uint32_t *index, *order;
+
+  SortedRows(int64_t count, int64_t rows, const int64_t* given)
+      : memory(static_cast<size_t>(4 * count) * sizeof(uint32_t)) {
+    if (count >= kMostElements || rows >= kMostElements) missing_kernel();
+    auto* keys = memory.as<uint32_t>();
+    uint32_t *places = keys + count, *sorted = places + count, *sorted_places = sorted + count;
+    number_rows(count, given, keys, places);
+    sort_pairs(count, std::bit_width(static_cast<uint32_t>(rows)), keys, sorted, places,
+               sorted_places);
+    index = sorted;
+    order = sorted_places;
+  }
+};
+// A block adds up the rows of one index in their order, each thread some columns.
 template <class T>
 __global__ void add_sorted(int64_t count, int64_t width, const uint32_t* index,
                            const uint32_t* places, uint32_t skip, const T* g, T* out) {
@@ -230,17 +322,41 @@ void add_rows(int64_t count, int64_t rows, int64_t width, const T* g, const int6
               int64_t skip, T* out) {
   each(rows * width, [=] __device__(int64_t i) { out[i] = T(0); });
   if (count == 0 || width == 0) return;
-  if (count >= kMostElements || rows >= kMostElements) missing_kernel();
-  const Workspace memory(static_cast<size_t>(4 * count) * sizeof(uint32_t));
-  auto* keys = memory.as<uint32_t>();
-  uint32_t *places = keys + count, *sorted = places + count, *order = sorted + count;
-  each(count, [=] __device__(int64_t i) {
-    keys[i] = static_cast<uint32_t>(index[i]);
-    places[i] = static_cast<uint32_t>(i);
+  const SortedRows sorted(count, rows, index);
+  launch(add_sorted<T>, static_cast<unsigned>(count), 128, 0, count, width, sorted.index,
+         sorted.order, static_cast<uint32_t>(skip), g, out);
+}
+
+// A group of threads has a row, once where it is named several times.
+template <class T>
+__global__ void shorten_sorted(int64_t count, int64_t width, const uint32_t* index, double most,
+                               double p, T* table) {
+  const int64_t i = group_index();
+  const bool works = i < count && (i == 0 || index[i - 1] != index[i]);
+  T* row = works ? table + index[i] * width : nullptr;
+  const bool largest = ::isinf(p);
+  double own = 0;
+  for (int64_t c = threadIdx.x; works && c < width; c += blockDim.x) {
+    const double v = ::fabs(static_cast<double>(row[c]));
+    if (largest) own = v > own ? v : own;
+    else own += p == 2 ? v * v : p == 1 ? v : ::pow(v, p);
+  }
+  const double all = group_all(own, [=](double a, double b) {
+    return !largest ? a + b : a > b ? a : b;
   });
-  sort_pairs(count, std::bit_width(static_cast<uint32_t>(rows)), keys, sorted, places, order);
-  launch(add_sorted<T>, static_cast<unsigned>(count), 128, 0, count, width, sorted, order,
-         static_cast<uint32_t>(skip), g, out);
+  const double norm = largest || p == 1 ? all : p == 2 ? ::sqrt(all) : ::pow(all, 1 / p);
+  if (!works || norm <= most) return;
+  const T scale = static_cast<T>(most / (norm + 1e-7));
+  for (int64_t c = threadIdx.x; c < width; c += blockDim.x) row[c] *= scale;
+}
+template <class T>
+void shorten_rows(int64_t count, int64_t rows, int64_t width, const int64_t* index, double most,
+                  double p, T* table) {
+  if (count == 0 || width == 0) return;
+  const SortedRows sorted(count, rows, index);
+  const dim3 block = groups_for(width);
+  launch(shorten_sorted<T>, blocks_of(count, block), block, 0, count, width, sorted.index, most, p,
+         table);
 }
 
 const IndexKernels index_table{.find_outside = find_outside,
@@ -250,18 +366,18 @@ const IndexKernels index_table{.find_outside = find_outside,
                                .mark = mark,
                                .split = split,
                                .coordinates = coordinates,
-                               .sequences = nullptr,
-                               .repeat = nullptr,
+                               .sequences = sequences,
+                               .repeat = repeat,
                                .count_true = count_true,
                                .true_indices = true_indices,
                                .take_true = take_true,
                                .put_true = put_true};
 const CreationKernels creation_table{
-    .range = range, .triangle = triangle, .triangle_indices = nullptr};
+    .range = range, .triangle = triangle, .triangle_indices = triangle_indices};
 const JoinKernels join_table{join_rows};
 template <class T>
 const EmbeddingKernels<T> embedding_table{
-    .sum_rows = sum_rows<T>, .add_rows = add_rows<T>, .shorten_rows = nullptr};
+    .sum_rows = sum_rows<T>, .add_rows = add_rows<T>, .shorten_rows = shorten_rows<T>};
 
 }  // namespace
 

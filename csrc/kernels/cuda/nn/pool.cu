@@ -2,6 +2,7 @@
 #include "kernels/pool.h"
 
 #include "kernels/cuda/common/convert.h"
+#include "kernels/cuda/common/fault.h"
 #include "kernels/cuda/nn/tables.h"
 
 namespace taeda::cuda {
@@ -69,25 +70,73 @@ struct Spans {
   }
 };
 
+// Where the largest element of a window is: the first one, or the last NaN.
+template <class T>
+__device__ int64_t find_largest(const Windows& w, const Spans& spans, const T* plane) {
+  T best{};
+  int64_t found = -1;
+  for (int64_t a = spans.at[0].first; a < spans.at[0].last; a += w.dilation[0])
+    for (int64_t b = spans.at[1].first; b < spans.at[1].last; b += w.dilation[1])
+      for (int64_t c = spans.at[2].first; c < spans.at[2].last; c += w.dilation[2]) {
+        const int64_t at = (a * w.in[1] + b) * w.in[2] + c;
+        const T v = plane[at];
+        if (found >= 0 && !(v > best) && v == v) continue;
+        best = v;
+        found = at;
+      }
+  return found;
+}
+
 template <class T> void max_pool(const PoolShape& s, const T* x, T* y, int64_t* index) {
   const Windows w(s);
   each(w.planes * w.out_volume, [=] __device__(int64_t i) {
     const T* plane = x + i / w.out_volume * w.in_volume;
-    const Spans spans(w, i % w.out_volume);
-    T best{};
-    int64_t found = -1;
-    for (int64_t a = spans.at[0].first; a < spans.at[0].last; a += w.dilation[0])
-      for (int64_t b = spans.at[1].first; b < spans.at[1].last; b += w.dilation[1])
-        for (int64_t c = spans.at[2].first; c < spans.at[2].last; c += w.dilation[2]) {
-          const int64_t at = (a * w.in[1] + b) * w.in[2] + c;
-          const T v = plane[at];
-          if (found >= 0 && !(v > best) && v == v) continue;
-          best = v;
-          found = at;
-        }
-    y[i] = best;
+    const int64_t found = find_largest(w, Spans(w, i % w.out_volume), plane);
+    y[i] = found < 0 ? T{} : plane[found];
     index[i] = found / w.channels;
   });
+}
+
+// Where window o begins along a dimension: they are `in - kernel` over `out - 1` apart on average.
+template <class T> __device__ int64_t random_start(const Windows& w, int d, int64_t o, T sample) {
+  const int64_t last = w.in[d] - w.kernel[d];
+  if (o + 1 == w.out[d]) return last;
+  const T step = static_cast<T>(static_cast<double>(last) / static_cast<double>(w.out[d] - 1));
+  return static_cast<int64_t>((static_cast<T>(o) + sample) * step) -
+         static_cast<int64_t>(sample * step);
+}
+// A window that would leave its plane is reported, and moved inside.
+template <class T>
+bool fractional_max_pool(const PoolShape& s, const T* x, const T* samples, T* y, int64_t* index) {
+  PoolShape plain = s;
+  plain.adaptive = false;
+  std::fill_n(plain.padding, 3, 0);
+  std::fill_n(plain.dilation, 3, 1);
+  const Windows w(plain);
+  const int spatial = s.spatial;
+  Fault* fault = used_device().fault;
+  each(w.planes * w.out_volume, [=] __device__(int64_t i) {
+    const int64_t plane = i / w.out_volume;
+    Spans spans(w, i % w.out_volume);
+    int64_t rest = i % w.out_volume;
+    for (int d = 2; d >= 0; --d) {
+      const int64_t o = rest % w.out[d], most = w.in[d] - w.kernel[d];
+      rest /= w.out[d];
+      const int from = d - (3 - spatial);
+      if (from < 0) continue;
+      const T sample = samples[plane * spatial + (spatial == 2 ? 1 - from : from)];
+      int64_t first = ::fabs(sample) < T(1 << 20) ? random_start(w, d, o, sample) : -1;
+      if (first < 0 || first > most) {
+        report(fault, first, most + 1);
+        first = 0;
+      }
+      spans.at[d] = {first, first + w.kernel[d], w.kernel[d]};
+    }
+    const T* from = x + plane * w.in_volume;
+    index[i] = find_largest(w, spans, from);
+    y[i] = from[index[i]];
+  });
+  return true;
 }
 
 // gx[index[o]] += gy[o] for all o of a channel of a plane, which a block takes in order: of the
@@ -175,7 +224,7 @@ void avg_pool_backward(const PoolShape& s, PoolAverage average, const T* gy, T* 
 
 template <class T>
 const PoolKernels<T> table{.max_pool = max_pool<T>,
-                           .fractional_max_pool = nullptr,
+                           .fractional_max_pool = fractional_max_pool<T>,
                            .scatter = scatter<T>,
                            .avg_pool = avg_pool<T>,
                            .avg_pool_backward = avg_pool_backward<T>};

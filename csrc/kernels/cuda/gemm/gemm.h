@@ -1,0 +1,11 @@
+// Matrix products for kernels of other families.
+#pragma once
+
+#include "kernels/gemm.h"
+
+namespace taeda::cuda {
+
+// T: float, double.
+template <class T> const GemmKernels<T>& gemm_kernels();
+
+}  // namespace taeda::cuda
