@@ -14,6 +14,7 @@ void add_nn_tables(std::vector<DeviceTable>& to) {
   add_optim_tables(to);
   add_pool_tables(to);
   add_resample_tables(to);
+  add_rnn_tables(to);
 }
 
 }  // namespace taeda::cuda

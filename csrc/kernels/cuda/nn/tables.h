@@ -15,5 +15,6 @@ void add_norm_tables(std::vector<DeviceTable>& to);
 void add_optim_tables(std::vector<DeviceTable>& to);
 void add_pool_tables(std::vector<DeviceTable>& to);
 void add_resample_tables(std::vector<DeviceTable>& to);
+void add_rnn_tables(std::vector<DeviceTable>& to);
 
 }  // namespace taeda::cuda
