@@ -12,9 +12,12 @@ std::map<std::string_view, KernelTable>& tables() {
 
 }  // namespace
 
-MissingKernel::MissingKernel() : NotImplemented("the device has no kernel for this operation") {}
+MissingKernel::MissingKernel(std::string package)
+    : NotImplemented("the device has no kernel for this operation"),
+      without(std::move(package)) {}
 
-void missing_kernel() { throw MissingKernel(); }
+void missing_kernel() { throw MissingKernel(""); }
+void missing_package(std::string package) { throw MissingKernel(std::move(package)); }
 
 bool list_table(const KernelTable& table) { return tables().emplace(table.name, table).second; }
 

@@ -6,6 +6,7 @@
 // `plain`); other devices' are registered when they are loaded (python/devices.cpp).
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <typeinfo>
 #include <utility>
@@ -17,9 +18,13 @@ namespace taeda {
 
 // The dispatcher names op and device, or runs the op on the CPU (ops/core/device_fallback.cpp).
 struct MissingKernel : NotImplemented {
-  MissingKernel();
+  std::string without;  // the package that would add it, if one would
+
+  explicit MissingKernel(std::string without);
 };
 [[noreturn]] void missing_kernel();
+// `package`: "cuFFT (pip install nvidia-cufft)".
+[[noreturn]] void missing_package(std::string package);
 
 // A function that a device may lack.
 template <class Signature> class KernelFn;

@@ -12,6 +12,7 @@ std::vector<DeviceTable> all_tables();
 
 // Of each family.
 void add_conv_tables(std::vector<DeviceTable>& to);
+void add_fft_tables(std::vector<DeviceTable>& to);
 void add_gemm_tables(std::vector<DeviceTable>& to);
 void add_index_tables(std::vector<DeviceTable>& to);
 void add_nn_tables(std::vector<DeviceTable>& to);

@@ -2,6 +2,7 @@
 // complex to real) over any dimensions; the others determine lengths, dimensions and scale factors.
 #include "kernels/fft.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/core/shape_util.h"
@@ -22,6 +23,21 @@ FftShape shape_along(DimsRef sizes, int64_t dim) {
     (d < dim ? s.outer : d == dim ? s.n : s.inner) *= sizes[i];
   }
   return s;
+}
+
+// The block of (batch, dims...) where `dims`, not one alone, are the last dimensions of an array.
+std::optional<FftBlock> block_of(DimsRef sizes, Dims dims) {
+  const size_t rank = dims.size();
+  if (rank < 2 || rank > 3) return std::nullopt;
+  std::sort(dims.begin(), dims.end());
+  FftBlock b{static_cast<int>(rank), 1, {}};
+  for (size_t i = 0; i < rank; ++i) {
+    const size_t d = sizes.size() - rank + i;
+    if (dims[i] != static_cast<int64_t>(d)) return std::nullopt;
+    b.n[i] = sizes[d];
+  }
+  for (int64_t n : sizes.first(sizes.size() - rank)) b.batch *= n;
+  return b;
 }
 
 // Transforms along each of `dims` into `out`, which is contiguous; the first pass reads `in`, the
@@ -56,8 +72,13 @@ Tensor c2c(const Tensor& self, const Dims& dim, double scale, bool forward) {
   const Tensor out = empty(self.sizes(), self.options());
   if (out.is_meta() || out.numel() == 0) return out;
   const Tensor in = raw_contiguous(self);
+  const auto block = block_of(out.sizes(), dims);
   visit_parts(self.dtype(), "_fft_c2c", [&](auto tag) {
-    complex_dims<typename decltype(tag)::type>(in, out, dims, forward, scale);
+    using T = typename decltype(tag)::type;
+    const auto at_once = kernels<FftKernels<T>>(out.device()).complex_block;
+    if (block && at_once)
+      at_once(*block, forward, static_cast<T>(scale), in.data_as<T>(), out.data_as<T>());
+    else complex_dims<T>(in, out, dims, forward, scale);
   });
   return out;
 }
@@ -74,8 +95,12 @@ Tensor r2c(const Tensor& self, const Dims& dim, double scale, bool half) {
   const Tensor out = empty(sizes, {to_complex(self.dtype()), self.device()});
   if (out.is_meta() || out.numel() == 0) return out;
   const Tensor in = raw_contiguous(self);
+  const auto block = half && last + 1 == self.dim() ? block_of(in.sizes(), dims) : std::nullopt;
   visit_parts(self.dtype(), "_fft_r2c", [&](auto tag) {
     using T = typename decltype(tag)::type;
+    const auto at_once = kernels<FftKernels<T>>(out.device()).real_block;
+    if (block && at_once)
+      return at_once(*block, static_cast<T>(scale), in.data_as<T>(), out.data_as<T>());
     const bool more = dims.size() > 1;
     kernels<FftKernels<T>>(out.device())
         .real(shape_along(in.sizes(), last), half, static_cast<T>(more ? 1.0 : scale),

@@ -229,4 +229,5 @@ template <class T> void fft_to_real(const FftShape& s, T scale, const T* in, T* 
 }  // namespace
 }  // namespace taeda::cpu
 
-TAEDA_FLOAT_KERNELS(FftKernels, cpu::fft_complex<T>, cpu::fft_real<T>, cpu::fft_to_real<T>)
+TAEDA_FLOAT_KERNELS(FftKernels, cpu::fft_complex<T>, cpu::fft_real<T>, cpu::fft_to_real<T>, nullptr,
+                    nullptr)
