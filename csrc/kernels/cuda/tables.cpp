@@ -13,6 +13,7 @@ std::vector<DeviceTable> all_tables() {
   add_conv_tables(all);
   add_fft_tables(all);
   add_gemm_tables(all);
+  add_linalg_tables(all);
   add_nn_tables(all);
   add_index_tables(all);
   add_random_tables(all);

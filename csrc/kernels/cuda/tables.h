@@ -15,6 +15,7 @@ void add_conv_tables(std::vector<DeviceTable>& to);
 void add_fft_tables(std::vector<DeviceTable>& to);
 void add_gemm_tables(std::vector<DeviceTable>& to);
 void add_index_tables(std::vector<DeviceTable>& to);
+void add_linalg_tables(std::vector<DeviceTable>& to);
 void add_nn_tables(std::vector<DeviceTable>& to);
 void add_random_tables(std::vector<DeviceTable>& to);
 

@@ -199,6 +199,8 @@ template <class... T> void add_integer(std::vector<DeviceTable>& to) {
 template <class T> const GemmKernels<T>& gemm_kernels() { return gemm_table<T>; }
 template const GemmKernels<float>& gemm_kernels();
 template const GemmKernels<double>& gemm_kernels();
+template const GemmKernels<std::complex<float>>& gemm_kernels();
+template const GemmKernels<std::complex<double>>& gemm_kernels();
 
 void add_gemm_tables(std::vector<DeviceTable>& to) {
   add_gemm<float, double, std::complex<float>, std::complex<double>, Half, BFloat16>(to);

@@ -5,7 +5,7 @@
 
 namespace taeda::cuda {
 
-// T: float, double.
+// T: float, double, std::complex of either.
 template <class T> const GemmKernels<T>& gemm_kernels();
 
 }  // namespace taeda::cuda

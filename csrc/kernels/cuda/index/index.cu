@@ -4,6 +4,7 @@
 #include "kernels/creation.h"
 #include "kernels/cuda/common/convert.h"
 #include "kernels/cuda/common/fault.h"
+#include "kernels/cuda/common/find.h"
 #include "kernels/cuda/common/group.h"
 #include "kernels/cuda/common/index.h"
 #include "kernels/cuda/common/sort.h"
@@ -17,20 +18,6 @@ namespace taeda::cuda {
 void scan(Scan what, DType dtype, const ScanShape& s, const void* x, void* y);
 
 namespace {
-
-constexpr int64_t kNone = INT64_MAX;
-
-// The first i < n for which outside(i) is true, or kNone; the host waits for it.
-template <class F> int64_t find_first(int64_t n, F outside) {
-  if (n == 0) return kNone;
-  const Workspace memory(sizeof(int64_t));
-  auto* first = memory.as<unsigned long long>();
-  each(1, [=] __device__(int64_t) { *first = kNone; });
-  each(n, [=] __device__(int64_t i) {
-    if (outside(i)) atomicMin(first, static_cast<unsigned long long>(i));
-  });
-  return static_cast<int64_t>(read_back(first));
-}
 
 std::optional<int64_t> find_outside(const int64_t* index, int64_t n, int64_t low, int64_t high) {
   const int64_t first =

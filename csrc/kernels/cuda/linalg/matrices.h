@@ -1,0 +1,70 @@
+// Batches of matrices that lie in memory column by column, and products of them.
+#pragma once
+
+#include "kernels/cuda/common/convert.h"
+#include "kernels/cuda/gemm/gemm.h"
+#include "kernels/linalg.h"
+
+namespace taeda::cuda {
+
+// What the interface calls T, as kernels compute with it.
+template <class T> struct StoredAs {
+  using type = T;
+};
+template <class R> struct StoredAs<std::complex<R>> {
+  using type = Complex<R>;
+};
+template <class T> using Stored = typename StoredAs<T>::type;
+
+// Element (i, j) of matrix b is data[b * step + j * ld + i].
+template <class T> struct Columns {
+  T* data;
+  int64_t ld, step;
+
+  Columns from(int64_t row, int64_t column) const { return {data + column * ld + row, ld, step}; }
+  Columns<const T> readable() const { return {data, ld, step}; }
+  auto stored() const {
+    using S = Stored<std::remove_const_t<T>>;
+    using P = std::conditional_t<std::is_const_v<T>, const S, S>;
+    return Columns<P>{reinterpret_cast<P*>(data), ld, step};
+  }
+  __device__ T* matrix(int64_t b) const { return data + b * step; }
+};
+
+// c (m x n) = alpha op(a) op(b) + beta c, k columns of op(a). gemm is row-major: it sees the
+// transpose of every matrix, and multiplies in reverse order.
+template <class T>
+void multiply(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, Columns<const T> a,
+              Trans a_trans, Columns<const T> b, Trans b_trans, T beta, Columns<T> c) {
+  if (m == 0 || n == 0 || k == 0) return;
+  gemm_kernels<T>().batched(batch, n, m, k, alpha, {b.data, b.ld, b_trans}, b.step,
+                            {a.data, a.ld, a_trans}, a.step, beta, c.data, c.ld, c.step);
+}
+
+// The first of two parts.
+inline int64_t half_of(int64_t n) { return (n / 2 + 15) / 16 * 16; }
+
+// op(a) x = b or x op(a) = b for a triangle a of n columns: b becomes x, which has as many columns,
+// or rows, as there are `sides`.
+template <class T>
+void solve_triangle(int64_t batch, int64_t n, int64_t sides, TriangularSystem how,
+                    Columns<const T> a, Columns<T> b);
+
+template <class T> void write_identity(MatrixBatch s, T* a);
+
+template <class S> __device__ S conjugate(S v) {
+  if constexpr (is_complex<S>) return portable::conj(v);
+  else return v;
+}
+template <class S> __device__ auto real_part(S v) {
+  if constexpr (is_complex<S>) return v.re;
+  else return v;
+}
+template <class S> using RealPartOf = decltype(real_part(S()));
+
+// f(i) for all i < n, which the threads of a block share.
+template <class F> __device__ void by_threads(int64_t n, F f) {
+  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) f(i);
+}
+
+}  // namespace taeda::cuda

@@ -1,0 +1,10 @@
+#include "kernels/cuda/linalg/tables.h"
+
+namespace taeda::cuda {
+
+void add_linalg_tables(std::vector<DeviceTable>& to) {
+  add_matrix_tables(to);
+  add_solve_tables(to);
+}
+
+}  // namespace taeda::cuda

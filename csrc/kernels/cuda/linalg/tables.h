@@ -1,0 +1,10 @@
+#pragma once
+
+#include "kernels/cuda/tables.h"
+
+namespace taeda::cuda {
+
+void add_matrix_tables(std::vector<DeviceTable>& to);
+void add_solve_tables(std::vector<DeviceTable>& to);
+
+}  // namespace taeda::cuda
