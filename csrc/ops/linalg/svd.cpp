@@ -327,9 +327,10 @@ TensorList lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond,
         ": input.size(-2) should match other.size(-2), got shapes ", to_string(a.sizes()), " and ",
         to_string(b.sizes()));
   Dims batch = broadcast_sizes(batch_sizes(a), batch_sizes(rhs));
-  TensorList r = ops<"_linalg_lstsq">(expand(a, join(batch, {a.size(-2), a.size(-1)})),
-                                      expand(rhs, join(batch, {rhs.size(-2), rhs.size(-1)})), rcond,
-                                      driver.value_or("gelsy"));
+  TensorList r =
+      ops<"_linalg_lstsq">(expand(a, join(batch, {a.size(-2), a.size(-1)})),
+                           expand(rhs, join(batch, {rhs.size(-2), rhs.size(-1)})), rcond,
+                           driver.value_or(a.device().type == DeviceType::CUDA ? "gels" : "gelsy"));
   if (vector) r[0] = squeeze(r[0], -1);
   return r;
 }
@@ -412,7 +413,8 @@ const Define kOps[] = {
      "(solution: Tensor, residuals: Tensor, rank: Tensor, singular_values: Tensor)",
      "X that makes |A X - B| smallest, for A (*, m, n) and B (*, m, k) or (*, m). `driver`: "
      "'gelsy' "
-     "(QR with pivots, the default), 'gels' (QR, for full rank), 'gelsd' or 'gelss' (singular "
+     "(QR with pivots, the default), 'gels' (QR, for full rank; the default on CUDA devices), "
+     "'gelsd' or 'gelss' (singular "
      "values). The squared residuals where m > n, the driver is not 'gelsy' and A has full rank; "
      "the "
      "rank except for 'gels', singular values for the last two; empty tensors otherwise. `rcond` "

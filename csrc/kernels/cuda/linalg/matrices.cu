@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "kernels/cuda/common/find.h"
-#include "kernels/cuda/common/index.h"
 #include "kernels/cuda/linalg/matrices.h"
 #include "kernels/cuda/linalg/tables.h"
 #include "kernels/functors/elementary.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/common/convert.h"
+#include "kernels/cuda/common/index.h"
 #include "kernels/cuda/gemm/gemm.h"
 #include "kernels/linalg.h"
 
@@ -56,15 +57,16 @@ template <class S> __device__ S conjugate(S v) {
   if constexpr (is_complex<S>) return portable::conj(v);
   else return v;
 }
-template <class S> __device__ auto real_part(S v) {
+template <class S> struct RealPartOfStored {
+  using type = S;
+};
+template <class R> struct RealPartOfStored<Complex<R>> {
+  using type = R;
+};
+template <class S> using RealPartOf = typename RealPartOfStored<S>::type;
+template <class S> __device__ RealPartOf<S> real_part(S v) {
   if constexpr (is_complex<S>) return v.re;
   else return v;
-}
-template <class S> using RealPartOf = decltype(real_part(S()));
-
-// f(i) for all i < n, which the threads of a block share.
-template <class F> __device__ void by_threads(int64_t n, F f) {
-  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) f(i);
 }
 
 }  // namespace taeda::cuda

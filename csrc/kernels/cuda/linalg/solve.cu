@@ -1,8 +1,7 @@
 // Cholesky and LU factors, and systems that are solved by them. Halves of large matrices are
 // factored one after the other, with matrix products between them; a block has what is left of one
 // matrix. Pivots do not depend on timing.
-#include "kernels/cuda/common/group.h"
-#include "kernels/cuda/common/index.h"
+#include "kernels/cuda/linalg/block.h"
 #include "kernels/cuda/linalg/matrices.h"
 #include "kernels/cuda/linalg/tables.h"
 #include "kernels/matrices.h"
@@ -14,10 +13,6 @@ constexpr int kMost = 32;  // columns that a block factors
 
 void clear_codes(int64_t batch, int32_t* info) {
   each(batch, [=] __device__(int64_t i) { info[i] = 0; });
-}
-unsigned grid_of(int64_t batch) {
-  if (batch >= kMostElements) missing_kernel();
-  return static_cast<unsigned>(batch);
 }
 
 // ---- Cholesky ----
@@ -63,8 +58,8 @@ template <class T>
 void factor_cholesky(int64_t batch, int64_t n, bool upper, Columns<T> a, int64_t first,
                      int32_t* info) {
   if (n <= kMost) {
-    launch(factor_triangle<Stored<T>>, grid_of(batch), kThreads, 0, static_cast<int>(n), upper,
-           a.stored(), static_cast<int32_t>(first), info);
+    launch(factor_triangle<Stored<T>>, grid_of(batch), threads_for(n * n), 0, static_cast<int>(n),
+           upper, a.stored(), static_cast<int32_t>(first), info);
     return;
   }
   const int64_t half = half_of(n), rest = n - half;
@@ -222,9 +217,9 @@ template <class T> struct LuProblem {
   }
   void factor(int64_t first, int64_t columns) const {
     if (columns <= kMost) {
-      launch(factor_panel<Stored<T>>, grid_of(shape.count), kThreads, 0, shape.rows - first,
-             static_cast<int>(columns), a.from(first, first).stored(), pivots + first, pivot_step,
-             static_cast<int32_t>(first), info);
+      launch(factor_panel<Stored<T>>, grid_of(shape.count), threads_for(shape.rows - first), 0,
+             shape.rows - first, static_cast<int>(columns), a.from(first, first).stored(),
+             pivots + first, pivot_step, static_cast<int32_t>(first), info);
       return;
     }
     const int64_t half = half_of(columns), rest = columns - half;

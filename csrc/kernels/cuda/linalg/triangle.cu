@@ -1,5 +1,4 @@
 // Triangular systems: small triangles by substitution, and matrix products between them.
-#include "kernels/cuda/common/index.h"
 #include "kernels/cuda/linalg/matrices.h"
 
 namespace taeda::cuda {

@@ -1,0 +1,53 @@
+// Rotations that make an element between two columns zero, after Jacobi (1846), and the order in
+// which all pairs of columns have their turn.
+#pragma once
+
+#include "kernels/cuda/linalg/matrices.h"
+
+namespace taeda::cuda {
+
+inline constexpr int kMostSweeps = 30;
+
+template <class R>
+inline constexpr R kEpsilon = same_type<R, float> ? R(1.1920929e-7) : R(2.220446049250313e-16);
+
+// Columns p and q become c p - s q and s p + c q, after q has been multiplied by `phase`.
+template <class S> struct Rotation {
+  using R = RealPartOf<S>;
+  R c = 1, s = 0, t = 0;
+  S phase{1};
+
+  Rotation() = default;
+  // Of a Hermitian matrix with the diagonal elements p and q and `between` at (p, q), whose
+  // absolute value is `size`.
+  __device__ Rotation(R p, R q, S between, R size) {
+    const R zeta = (q - p) / (2 * size);
+    t = (zeta < 0 ? R(-1) : R(1)) / (::fabs(zeta) + ::hypot(R(1), zeta));
+    c = 1 / ::sqrt(1 + t * t);
+    s = t * c;
+    phase = conjugate(between / S(size));
+  }
+  __device__ void apply(S& p, S& q) const {
+    const S x = p, y = phase * q;
+    p = S(c) * x - S(s) * y;
+    q = S(s) * x + S(c) * y;
+  }
+  // The same of rows.
+  __device__ void apply_to_rows(S& p, S& q) const {
+    const S x = p, y = conjugate(phase) * q;
+    p = S(c) * x - S(s) * y;
+    q = S(s) * x + S(c) * y;
+  }
+};
+
+// Round robin: in n - 1 turns of n (even) all pairs meet, each number once in every turn.
+struct ColumnPair {
+  int64_t p, q;
+};
+__device__ inline ColumnPair pair_of(int64_t n, int64_t turn, int64_t k) {
+  const int64_t around = n - 1;
+  const int64_t a = k == 0 ? around : (turn + k) % around, b = (turn + around - k) % around;
+  return a < b ? ColumnPair{a, b} : ColumnPair{b, a};
+}
+
+}  // namespace taeda::cuda
