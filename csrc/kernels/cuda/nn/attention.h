@@ -77,9 +77,8 @@ template <int kAtOnce, class T> void find_dots(const FlashBackward<T>& f) {
 // On tensor cores, if they can be used: whether they were.
 template <class T> bool attend_on_tensor_cores(const FlashForward<T>& f);
 template <class T> bool backward_on_tensor_cores(const FlashBackward<T>& f);
-// The same on devices of capability 9.0.
+// The first on devices of capability 9.0.
 inline bool has_warpgroups() { return used_device().capability == 90; }
 template <class T> void attend_by_warpgroups(const FlashForward<T>& f);
-template <class T> void backward_by_warpgroups(const FlashBackward<T>& f);
 
 }  // namespace taeda::cuda

@@ -20,11 +20,11 @@ template <int D> struct Tile {
 
 // Begins to copy kRows rows of a matrix from `first`; what is beyond its rows or columns is 0. A
 // thread copies chunks at one place of some rows.
-template <class Rows, int kRows, int kThreads = kBlock, class T>
+template <class Rows, int kRows, class T>
 __device__ __forceinline__ void copy_rows(SharedAddress tile, const AttentionMatrices<const T>& m,
                                           int first, int64_t rows, int64_t columns) {
-  constexpr int kAtOnce = kThreads / Rows::kChunks;
-  static_assert(kAtOnce % 8 == 0);
+  constexpr int kAtOnce = kBlock / Rows::kChunks;
+  static_assert(kRows % kAtOnce == 0 && kAtOnce % 8 == 0);
   const auto thread = static_cast<int>(thread_read_again());
   const int chunk = thread % Rows::kChunks, row = thread / Rows::kChunks;
   const int left = chunk * 8 < columns ? static_cast<int>(rows) - first - row : 0;
@@ -33,8 +33,7 @@ __device__ __forceinline__ void copy_rows(SharedAddress tile, const AttentionMat
   tile += Rows::offset(row, chunk);
 #pragma unroll
   for (int i = 0; i < kRows; i += kAtOnce) {
-    if (kRows % kAtOnce == 0 || row + i < kRows)
-      copy_async<16>(tile + i * Rows::kRowBytes, from, i < left);
+    copy_async<16>(tile + i * Rows::kRowBytes, from, i < left);
     from += step * kAtOnce;
   }
 }
@@ -299,42 +298,6 @@ template <int kM> struct Softmax {
     return base[m][half] == static_cast<float>(-portable::kInf) ? 0 : base[m][half] * unit;
   }
 };
-
-// ---- Gradients ----
-
-// The weights of pairs, from the products of queries and keys.
-template <bool kMasked> struct Weigher {
-  const AttentionShape& s;
-  AttentionMask<float> mask;
-  float power;  // the scale, for exponentials of base 2
-
-  template <class T>
-  __device__ Weigher(const FlashBackward<T>& f, int at)
-      : s(f.s),
-        mask(matrix_of(f.s, f.mask, at)),
-        power(static_cast<float>(f.s.scale * kLog2E)) {}
-  __device__ __forceinline__ float operator()(float product, int query, int key,
-                                              float log_sum) const {
-    float exponent = product * power - log_sum * static_cast<float>(kLog2E);
-    if constexpr (kMasked) {
-      exponent += exponent_of_mask(mask_at(s, mask, query, key));
-      if (exponent > 0) exponent = 0;  // what is left of lowest numbers
-    }
-    return exp2_approximate(exponent);
-  }
-};
-
-// The log-sum-exp of kRows rows from `first`, and their dots, after each other; zeros beyond.
-template <int kRows> constexpr int kStatsBytes = 2 * kRows * static_cast<int>(sizeof(float));
-template <int kRows, int kThreads, class T>
-__device__ __forceinline__ void copy_stats(SharedAddress to, const FlashBackward<T>& f, int at,
-                                           int first) {
-  for (int i = static_cast<int>(threadIdx.x); i < 2 * kRows; i += kThreads) {
-    const int64_t query = first + i % kRows;
-    copy_async<4>(to + i * 4, (i < kRows ? f.log_sums : f.dots) + at * f.s.queries + query,
-                  query < f.s.queries);
-  }
-}
 
 // ---- Which calls -------------------------------------------------------------------------------
 

@@ -7,6 +7,40 @@
 namespace taeda::cuda {
 namespace {
 
+// The weights of pairs, from the products of queries and keys.
+template <bool kMasked> struct Weigher {
+  const AttentionShape& s;
+  AttentionMask<float> mask;
+  float power;  // the scale, for exponentials of base 2
+
+  template <class T>
+  __device__ Weigher(const FlashBackward<T>& f, int at)
+      : s(f.s),
+        mask(matrix_of(f.s, f.mask, at)),
+        power(static_cast<float>(f.s.scale * kLog2E)) {}
+  __device__ __forceinline__ float operator()(float product, int query, int key,
+                                              float log_sum) const {
+    float exponent = product * power - log_sum * static_cast<float>(kLog2E);
+    if constexpr (kMasked) {
+      exponent += exponent_of_mask(mask_at(s, mask, query, key));
+      if (exponent > 0) exponent = 0;  // what is left of lowest numbers
+    }
+    return exp2_approximate(exponent);
+  }
+};
+
+// The log-sum-exp of kRows rows from `first`, and their dots, after each other; zeros beyond.
+template <int kRows> constexpr int kStatsBytes = 2 * kRows * static_cast<int>(sizeof(float));
+template <int kRows, class T>
+__device__ __forceinline__ void copy_stats(SharedAddress to, const FlashBackward<T>& f, int at,
+                                           int first) {
+  for (int i = static_cast<int>(threadIdx.x); i < 2 * kRows; i += kBlock) {
+    const int64_t query = first + i % kRows;
+    copy_async<4>(to + i * 4, (i < kRows ? f.log_sums : f.dots) + at * f.s.queries + query,
+                  query < f.s.queries);
+  }
+}
+
 // ---- Of keys and values ------------------------------------------------------------------------
 
 template <int D> struct KeyTiles {
@@ -42,7 +76,7 @@ __global__ void __launch_bounds__(kBlock, 2)
     copy_rows<Rows, kQueries>(to, q, tile * kQueries, s.queries, s.size);
     copy_rows<Rows, kQueries>(to + Rows::bytes(kQueries), g, tile * kQueries, s.queries,
                               s.value_size);
-    copy_stats<kQueries, kBlock>(to + Sizes::kRowsBytes, f, at, tile * kQueries);
+    copy_stats<kQueries>(to + Sizes::kRowsBytes, f, at, tile * kQueries);
     commit_copies();
   };
   copy_rows<Rows, kKeys>(shared_address(memory), matrix_of(s, f.k, at), first, s.keys, s.size);
@@ -128,7 +162,7 @@ __global__ void __launch_bounds__(kBlock, 2)
   copy_rows<Rows, kQueries>(query_rows + Rows::bytes(kQueries), matrix_of(s, f.g, at), first,
                             s.queries, s.value_size);
   char* const stats = memory + Rows::bytes(2 * kQueries + 4 * kKeys);
-  copy_stats<kQueries, kBlock>(shared_address(stats), f, at, first);
+  copy_stats<kQueries>(shared_address(stats), f, at, first);
   copy_keys(0);
 
   const Weigher<kMasked> weigh(f, at);
@@ -185,9 +219,8 @@ template <class T, int D> void start_tiles(const FlashBackward<T>& f) {
 template <class T> bool backward_on_tensor_cores(const FlashBackward<T>& f) {
   if (!fits_tensor_cores(f.s, f.g, f.q, f.k, f.v, f.out, f.dq, f.dk, f.dv)) return false;
   find_dots<8>(f);
-  if (!is_narrow(f.s)) start_tiles<T, 128>(f);
-  else if (has_warpgroups()) backward_by_warpgroups(f);
-  else start_tiles<T, 64>(f);
+  if (is_narrow(f.s)) start_tiles<T, 64>(f);
+  else start_tiles<T, 128>(f);
   return true;
 }
 template bool backward_on_tensor_cores(const FlashBackward<Half>& f);
