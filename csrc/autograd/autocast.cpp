@@ -1,5 +1,7 @@
 #include "autograd/autocast.h"
 
+#include <algorithm>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -17,7 +19,7 @@ struct Converted {
 };
 
 struct State {
-  Autocast now;
+  AutocastState now;
   std::unordered_map<const TensorImpl*, Converted> cache;
 };
 State& state() {
@@ -31,14 +33,16 @@ struct Suspended {
   ~Suspended() { modes.always |= kAutocastLayer; }
 };
 
-bool is_eligible(const Tensor& t) {
-  return t.defined() && is_floating(t.dtype()) && t.dtype() != DType::Float64;
+// Tensors of the other kind of device stay as they are.
+bool is_eligible(const Tensor& t, DeviceType device) {
+  return t.defined() && is_floating(t.dtype()) && t.dtype() != DType::Float64 &&
+         (t.device().type == DeviceType::CUDA) == (device == DeviceType::CUDA);
 }
 
-Tensor converted(const Tensor& t, DType dtype) {
-  if (!is_eligible(t) || t.dtype() == dtype) return t;
+Tensor converted(const Tensor& t, DType dtype, DeviceType device) {
+  if (!is_eligible(t, device) || t.dtype() == dtype) return t;
   State& s = state();
-  const bool keep = s.now.cache && modes.grad && dtype == s.now.dtype &&
+  const bool keep = s.now.cache && modes.grad && dtype == s.now.of(device).dtype &&
                     t.dtype() == DType::Float32 && requires_grad(t) && is_leaf(t);
   if (!keep) return to(t, dtype);
   auto found = s.cache.find(t.impl());
@@ -58,26 +62,133 @@ template <class F> void each_tensor(std::span<Value> args, F&& f) {
   }
 }
 
-DType target(Precision precision, std::span<Value> args) {
+DType target(Precision precision, std::span<Value> args, DeviceType device) {
   if (precision == Precision::Float32) return DType::Float32;
-  DType dtype = state().now.dtype;
+  DType dtype = state().now.of(device).dtype;
   if (precision == Precision::Widest) {
     each_tensor(args, [&](const Tensor& t) {
-      if (is_eligible(t) && t.dtype() == DType::Float32) dtype = DType::Float32;
+      if (is_eligible(t, device) && t.dtype() == DType::Float32) dtype = DType::Float32;
       return t;
     });
   }
   return dtype;
 }
 
+// CUDA where a tensor is there, else the CPU.
+DeviceType device_of(std::span<const Value> args) {
+  const auto there = [](const Tensor& t) {
+    return t.defined() && t.device().type == DeviceType::CUDA;
+  };
+  for (const Value& v : args) {
+    const auto* t = std::get_if<Tensor>(&v);
+    const auto* list = std::get_if<TensorList>(&v);
+    if ((t && there(*t)) || (list && std::ranges::any_of(*list, there))) return DeviceType::CUDA;
+  }
+  return DeviceType::CPU;
+}
+
+// GPUs lose more where exponents overflow, and gain less from converting what is read once: what an
+// op does there is not what it does on the CPU (Op::traits).
+Precision precision_on_cuda(const Op& op) {
+  using enum Precision;
+  static const std::unordered_map<std::string_view, Precision> known = [] {
+    std::unordered_map<std::string_view, Precision> all;
+    const auto add = [&](Precision precision, std::initializer_list<std::string_view> names) {
+      for (const std::string_view name : names) all.emplace(name, precision);
+    };
+    add(Lower, {"conv1d",
+                "conv2d",
+                "conv3d",
+                "conv_transpose1d",
+                "conv_transpose2d",
+                "conv_transpose3d",
+                "prelu",
+                "addmm",
+                "addmv",
+                "addr",
+                "matmul",
+                "mm",
+                "mv",
+                "linalg_vecdot",
+                "linear",
+                "addbmm",
+                "baddbmm",
+                "bmm",
+                "linalg_multi_dot",
+                "linalg_matmul",
+                "_rnn_sequence",
+                "_attention"});
+    add(Float32, {"acos",
+                  "asin",
+                  "cosh",
+                  "erfinv",
+                  "exp",
+                  "expm1",
+                  "log",
+                  "log10",
+                  "log2",
+                  "log1p",
+                  "reciprocal",
+                  "rsqrt",
+                  "sinh",
+                  "tan",
+                  "pow",
+                  "softplus",
+                  "layer_norm",
+                  "group_norm",
+                  "nuclear_norm",
+                  "native_layer_norm",
+                  "nll_loss",
+                  "_nll_loss",
+                  "kl_div",
+                  "cross_entropy_loss",
+                  "l1_loss",
+                  "mse_loss",
+                  "huber_loss",
+                  "smooth_l1_loss",
+                  "soft_margin_loss",
+                  "multi_margin_loss",
+                  "multilabel_margin_loss",
+                  "binary_cross_entropy_with_logits",
+                  "_ctc_loss",
+                  "dist",
+                  "pdist",
+                  "cdist",
+                  "renorm",
+                  "logsumexp",
+                  "_resample",
+                  "prod",
+                  "cumprod",
+                  "cumsum",
+                  "sum",
+                  "softmax",
+                  "log_softmax",
+                  "norm",
+                  "linalg_norm",
+                  "linalg_vector_norm",
+                  "linalg_matrix_norm"});
+    add(Widest, {"addcdiv", "addcmul", "atan2", "cross", "linalg_cross", "dot", "vdot",
+                 "_grid_sample", "index_put", "tensordot", "scatter_add", "cat", "stack"});
+    return all;
+  }();
+  check(op.name != "binary_cross_entropy",
+        "binary_cross_entropy(): probabilities under autocast lose what their logarithms need; use "
+        "binary_cross_entropy_with_logits, or nn.BCEWithLogitsLoss, on what the sigmoid was given");
+  const auto found = known.find(op.name);
+  return found == known.end() ? AsGiven : found->second;
+}
+
 Value autocast_layer(Call& c, uint32_t inner) {
-  const Precision precision = c.op.traits.autocast;
-  if (precision == Precision::AsGiven || c.out.defined() || c.op.inplace_form)
-    return call_inner(c, inner);
+  if (c.out.defined() || c.op.inplace_form) return call_inner(c, inner);
+  const DeviceType device = device_of(c.args);
+  if (!state().now.of(device).enabled) return call_inner(c, inner);
+  const Precision precision =
+      device == DeviceType::CUDA ? precision_on_cuda(c.op) : c.op.traits.autocast;
+  if (precision == Precision::AsGiven) return call_inner(c, inner);
   std::vector<Value> args(c.args.begin(), c.args.end());
   const Suspended suspended;
-  const DType dtype = target(precision, args);
-  each_tensor(args, [&](const Tensor& t) { return converted(t, dtype); });
+  const DType dtype = target(precision, args, device);
+  each_tensor(args, [&](const Tensor& t) { return converted(t, dtype, device); });
   Call changed{c.op, args, {}, c.grad};
   return call_inner(changed, inner);
 }
@@ -86,13 +197,15 @@ Value autocast_layer(Call& c, uint32_t inner) {
 
 }  // namespace
 
-Autocast autocast() { return state().now; }
+AutocastState autocast() { return state().now; }
 
-void set_autocast(Autocast next) {
-  check(is_half(next.dtype), "set_autocast: the dtype must be float16 or bfloat16, got ",
-        name(next.dtype));
+void set_autocast(const AutocastState& next) {
+  for (const Autocast& a : {next.cpu, next.cuda}) {
+    check(is_half(a.dtype) || a.dtype == DType::Float32,
+          "set_autocast: the dtype must be float16, bfloat16 or float32, got ", name(a.dtype));
+  }
   state().now = next;
-  if (next.enabled) modes.always |= kAutocastLayer;
+  if (next.cpu.enabled || next.cuda.enabled) modes.always |= kAutocastLayer;
   else modes.always &= ~uint32_t{kAutocastLayer};
 }
 

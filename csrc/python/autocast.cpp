@@ -12,14 +12,18 @@ void bind_autocast(nb::module_& m) {
   m.def(
       "_autocast",
       [] {
-        const Autocast a = autocast();
-        return nb::make_tuple(a.enabled, a.dtype, a.cache);
+        const AutocastState s = autocast();
+        return nb::make_tuple(s.cpu.enabled, s.cpu.dtype, s.cuda.enabled, s.cuda.dtype, s.cache);
       },
-      "Whether autocast is on in this thread, its dtype, and whether parameters are cached.");
+      "Whether autocast is on in this thread and its dtype, for the CPU and for CUDA, and whether "
+      "parameters are cached.");
   m.def(
       "_set_autocast",
-      [](bool enabled, DType dtype, bool cache) { set_autocast({enabled, dtype, cache}); },
-      nb::arg("enabled"), nb::arg("dtype"), nb::arg("cache"));
+      [](bool cpu, DType cpu_dtype, bool cuda, DType cuda_dtype, bool cache) {
+        set_autocast({{cpu, cpu_dtype}, {cuda, cuda_dtype}, cache});
+      },
+      nb::arg("cpu"), nb::arg("cpu_dtype"), nb::arg("cuda"), nb::arg("cuda_dtype"),
+      nb::arg("cache"));
   m.def("_clear_autocast_cache", &clear_autocast_cache);
 }
 

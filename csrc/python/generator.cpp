@@ -90,15 +90,33 @@ PyObject* initial_seed(PyObject* o, PyObject*) {
   return PyLong_FromUnsignedLongLong(impl_of(o).engine.initial_seed());
 }
 
+// The state of a device's stream: seed and offset.
+using DeviceState = std::array<uint64_t, 2>;
+
+// The address of the engine, by which kernels know it.
+PyObject* engine_address(PyObject* o, PyObject*) { return PyLong_FromVoidPtr(&impl_of(o).engine); }
+
+// Takes numbers of a device's stream: its seed, and where they begin.
+PyObject* take_numbers(PyObject* o, PyObject* count) {
+  return guarded([&] {
+    const unsigned long long n = PyLong_AsUnsignedLongLong(count);
+    if (PyErr_Occurred()) throw PythonError();
+    DeviceState place;
+    {
+      const std::lock_guard lock(impl_of(o).mutex);
+      Engine& engine = impl_of(o).engine;
+      place = {engine.initial_seed(), engine.take(n)};
+    }
+    return must(Py_BuildValue("(KK)", place[0], place[1]));
+  });
+}
+
 // A copy. A new object may start the garbage collector, whose code may use the generator: none is
 // made under its lock.
 Engine engine_of(GeneratorImpl& g) {
   std::lock_guard lock(g.mutex);
   return g.engine;
 }
-
-// The state of a device's stream: seed and offset.
-using DeviceState = std::array<uint64_t, 2>;
 
 int64_t state_bytes(const GeneratorImpl& g) {
   return static_cast<int64_t>(g.device.type == DeviceType::CPU ? Engine::kStateBytes
@@ -203,6 +221,9 @@ PyMethodDef methods[] = {
     {"set_state", set_state, METH_O,
      "set_state(state) -> Generator\n\nGo on from a state that get_state() gave."},
     {"clone_state", clone_state, METH_NOARGS, "A new generator in the same state."},
+    {"_engine", engine_address, METH_NOARGS, "The address of its engine."},
+    {"_take", take_numbers, METH_O,
+     "_take(count)\n\nTakes so many of a device's numbers: the seed, and where they begin."},
     {"__reduce__", generator_reduce, METH_NOARGS, nullptr},
     {"__setstate__", set_state, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -708,8 +708,13 @@ from taeda._tensor.printing import set_printoptions as set_printoptions
 from taeda._type_info import finfo as finfo
 from taeda._type_info import iinfo as iinfo
 from taeda.amp.autocast_mode import autocast as autocast
+from taeda.amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from taeda.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+from taeda.amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_enabled
 from taeda.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
+from taeda.amp.autocast_mode import set_autocast_cache_enabled as set_autocast_cache_enabled
+from taeda.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
+from taeda.amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
 from taeda.amp.grad_scaler import GradScaler as GradScaler
 from taeda.autograd.grad_mode import enable_grad as enable_grad
 from taeda.autograd.grad_mode import inference_mode as inference_mode

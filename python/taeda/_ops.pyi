@@ -14,6 +14,19 @@ from taeda._C import Generator, Tensor, _Device, _dtype, _layout, _Number, memor
 def __lshift__(input: _Number, other: _Number) -> Tensor: ...
 def __rshift__(input: _Number, other: _Number) -> Tensor: ...
 def _adaptive_avg_pool_backward(grad: Tensor, sizes: Sequence[_int], spatial: _int) -> Tensor: ...
+def _amp_foreach_non_finite_check_and_unscale_(
+    grads: Sequence[Tensor],
+    found_inf: Tensor,
+    inv_scale: Tensor,
+) -> None: ...
+def _amp_update_scale_(
+    input: Tensor,
+    growth_tracker: Tensor,
+    found_inf: Tensor,
+    scale_growth_factor: _float,
+    scale_backoff_factor: _float,
+    growth_interval: _int,
+) -> Tensor: ...
 def _as_strided(
     input: Tensor,
     size: Sequence[_int],

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "kernels/amp.h"
 #include "kernels/attention.h"
 #include "kernels/conv.h"
 #include "kernels/creation.h"
@@ -170,7 +171,7 @@ void add_few() {
 }
 
 void add_rest() {
-  add<CountKernels, CreationKernels, CsrKernels, DrawKernels, FoldKernels, IndexKernels,
+  add<AmpKernels, CountKernels, CreationKernels, CsrKernels, DrawKernels, FoldKernels, IndexKernels,
       JoinKernels, LinalgKernels, OptimKernels, PadKernels, RunKernels, ScatterKernels,
       SearchKernels, SelectKernels, SortKernels>();
   add_floating<AttentionKernels, BatchNormKernels, ContinuousKernels, ConvKernels, CtcKernels,

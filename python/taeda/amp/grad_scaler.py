@@ -9,8 +9,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import taeda
+from taeda import _C
 
 if TYPE_CHECKING:
+    from taeda import Tensor
     from taeda.optim import Optimizer
 
 __all__ = ["GradScaler"]
@@ -27,19 +29,20 @@ class OptState(Enum):
     STEPPED = 2
 
 
-def _ready() -> OptState:
-    """What an optimizer is before it is first seen; a function, so that scalers can be pickled."""
-    return OptState.READY
+def _first_state() -> dict[str, Any]:
+    """What is known of an optimizer before it is first seen; a function, so that it is pickled."""
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
 class GradScaler:
     """Multiplies losses by a factor before backward, and divides gradients by it before the step.
 
     Steps whose gradients have overflowed are left out, and the factor falls; after many good ones
-    it grows. (Micikevicius et al.: Mixed precision training, ICLR 2018.)
+    it grows. (Micikevicius et al.: Mixed precision training, ICLR 2018.) The factor is a number in
+    the device's memory: on a GPU the host waits once a step, for whether there was an overflow.
 
     Args:
-        device: the type of device; for ``"cuda"``, which is not there, it warns and is disabled.
+        device: the type of device; where there is no such device, it warns and is disabled.
         init_scale: the first factor.
         growth_factor: what it is multiplied by after ``growth_interval`` good steps, above 1.
         backoff_factor: what it is multiplied by after a bad one, below 1.
@@ -67,7 +70,7 @@ class GradScaler:
     ) -> None:
         self._device = device
         self._enabled = enabled
-        if enabled and device != "cpu":
+        if enabled and device != "cpu" and not (device == "cuda" and taeda.cuda.is_available()):
             warnings.warn(
                 f"GradScaler is enabled, but {device} is not available. Disabling.", stacklevel=2
             )
@@ -78,17 +81,24 @@ class GradScaler:
             raise AssertionError("The growth factor must be > 1.0.")
         if backoff_factor >= 1.0:
             raise AssertionError("The backoff factor must be < 1.0.")
-        self._scale = float(init_scale)
+        self._init_scale = float(init_scale)
+        self._init_growth_tracker = 0
+        self._scale: Tensor | None = None  # made on the device of the first loss
+        self._growth_tracker: Tensor | None = None
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
-        self._growth_tracker = 0
-        self._forget()
+        self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_first_state)
 
-    def _forget(self) -> None:
-        """Reset the per-optimizer state after an update."""
-        self._stages: dict[int, OptState] = defaultdict(_ready)
-        self._found_inf: dict[int, bool] = {}
+    def _numbers(self, device: Any = None) -> tuple[Tensor, Tensor]:
+        """The factor, and how many good steps there were since it changed."""
+        if self._scale is None or self._growth_tracker is None:
+            place = self._device if device is None else device
+            self._scale = taeda.full((), self._init_scale, dtype=taeda.float32, device=place)
+            self._growth_tracker = taeda.full(
+                (), self._init_growth_tracker, dtype=taeda.int32, device=place
+            )
+        return self._scale, self._growth_tracker
 
     def scale(self, outputs: Any) -> Any:
         """A tensor, or tensors in lists and tuples, times the factor.
@@ -99,9 +109,10 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, taeda.Tensor):
-            scaled = outputs * taeda.tensor(self._scale, device=outputs.device)
+            scale, _tracker = self._numbers(outputs.device)
+            scaled = outputs * scale.to(outputs.device, non_blocking=True)
             for notice in on_scaled:
-                notice(scaled, self._scale)
+                notice(scaled, self.get_scale())
             return scaled
         if isinstance(outputs, (list, tuple)):
             return type(outputs)(self.scale(item) for item in outputs)
@@ -118,22 +129,36 @@ class GradScaler:
         """
         if not self._enabled:
             return
-        key = id(optimizer)
-        if self._stages[key] is OptState.UNSCALED:
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.UNSCALED:
             raise RuntimeError(
                 "unscale_() has already been called on this optimizer since the last update()."
             )
-        if self._stages[key] is OptState.STEPPED:
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
-        if any(grad.dtype is taeda.float16 for grad in grads):
-            raise ValueError("Attempting to unscale FP16 gradients.")
+        by_device: dict[Any, list[Tensor]] = defaultdict(list)
+        for param in (p for g in optimizer.param_groups for p in g["params"]):
+            if param.grad is not None:
+                if param.grad.dtype is taeda.float16:
+                    raise ValueError("Attempting to unscale FP16 gradients.")
+                grad = param.grad
+                values = grad._values() if grad.layout is taeda.sparse_coo else grad
+                by_device[values.device].append(values)
+        if by_device:
+            state["found_inf_per_device"] = self._divide(by_device)
+        state["stage"] = OptState.UNSCALED
+
+    def _divide(self, by_device: dict[Any, list[Tensor]]) -> dict[Any, Tensor]:
+        """Divide gradients by the factor; for each device, 1 where one of them was not finite."""
+        scale, _tracker = self._numbers()
+        inverse = scale.double().reciprocal().float()  # of large factors too
+        found: dict[Any, Tensor] = {}
         with taeda.no_grad():
-            for grad in grads:
-                grad.mul_(1.0 / self._scale)
-            if grads:
-                self._found_inf[key] = not all(bool(grad.isfinite().all()) for grad in grads)
-        self._stages[key] = OptState.UNSCALED
+            for device, grads in by_device.items():
+                found[device] = taeda.zeros((), dtype=taeda.float32, device=device)
+                there = inverse.to(device, non_blocking=True)
+                _C.ops._amp_foreach_non_finite_check_and_unscale_(grads, found[device], there)
+        return found
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """Step an optimizer, unless its gradients have overflowed.
@@ -149,15 +174,17 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
-        key = id(optimizer)
-        if self._stages[key] is OptState.STEPPED:
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if self._stages[key] is OptState.READY:
+        if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
-        if key not in self._found_inf:
+        found = state["found_inf_per_device"]
+        if not found:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        result = None if self._found_inf[key] else optimizer.step(*args, **kwargs)
-        self._stages[key] = OptState.STEPPED
+        overflowed = any([bool(flag.item()) for flag in found.values()])
+        result = None if overflowed else optimizer.step(*args, **kwargs)
+        state["stage"] = OptState.STEPPED
         return result
 
     def update(self, new_scale: Any = None) -> None:
@@ -168,29 +195,37 @@ class GradScaler:
         """
         if not self._enabled:
             return
+        scale, tracker = self._numbers()
         if new_scale is not None:
-            self._scale = float(new_scale)
+            scale.fill_(new_scale)
         else:
-            if not self._found_inf:
+            found = [
+                flag.to(scale.device, non_blocking=True)
+                for state in self._per_optimizer_states.values()
+                for flag in state["found_inf_per_device"].values()
+            ]
+            if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            if any(self._found_inf.values()):
-                self._scale *= self._backoff_factor
-                self._growth_tracker = 0
-            else:
-                self._growth_tracker += 1
-                if self._growth_tracker == self._growth_interval:
-                    self._grow()
-        self._forget()
-
-    def _grow(self) -> None:
-        grown = self._scale * self._growth_factor
-        if grown <= taeda.finfo(taeda.float32).max:
-            self._scale = grown
-        self._growth_tracker = 0
+            _C.ops._amp_update_scale_(
+                scale,
+                tracker,
+                sum(found[1:], found[0]),
+                self._growth_factor,
+                self._backoff_factor,
+                self._growth_interval,
+            )
+        self._per_optimizer_states = defaultdict(_first_state)
 
     def get_scale(self) -> float:
-        """The factor; 1 where disabled."""
-        return self._scale if self._enabled else 1.0
+        """The factor; 1 where disabled. Waits for the device."""
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else float(self._scale.item())
+
+    def _get_growth_tracker(self) -> int:
+        if self._growth_tracker is None:
+            return self._init_growth_tracker
+        return int(self._growth_tracker.item())
 
     def get_growth_factor(self) -> float:
         """The multiplier by which the factor grows."""
@@ -225,11 +260,11 @@ class GradScaler:
         if not self._enabled:
             return {}
         return {
-            "scale": self._scale,
+            "scale": self.get_scale(),
             "growth_factor": self._growth_factor,
             "backoff_factor": self._backoff_factor,
             "growth_interval": self._growth_interval,
-            "_growth_tracker": self._growth_tracker,
+            "_growth_tracker": self._get_growth_tracker(),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -245,8 +280,11 @@ class GradScaler:
                 "The source state dict is empty, possibly because it was saved from a disabled "
                 "instance of GradScaler."
             )
-        self._scale = state_dict["scale"]
+        self._init_scale = state_dict["scale"]
         self._growth_factor = state_dict["growth_factor"]
         self._backoff_factor = state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
-        self._growth_tracker = state_dict["_growth_tracker"]
+        self._init_growth_tracker = state_dict["_growth_tracker"]
+        if self._scale is not None and self._growth_tracker is not None:
+            self._scale.fill_(self._init_scale)
+            self._growth_tracker.fill_(self._init_growth_tracker)

@@ -8,6 +8,8 @@ import itertools
 import sys
 from typing import Any
 
+import taeda
+from taeda import _C
 from taeda.cuda import _runtime
 from taeda.cuda._devices import synchronize
 from taeda.cuda._runtime import call
@@ -34,13 +36,44 @@ def is_current_stream_capturing() -> bool:
     return bool(capturing.value)
 
 
+class _Draws:
+    """What a graph draws from a generator: its kernels read where from the device's memory."""
+
+    def __init__(self, generator: _C.Generator) -> None:
+        self.generator = generator
+        self.engine = generator._engine()
+        self._place: _C.Tensor | None = None
+        self._drawn = 0
+
+    def begin(self, index: int) -> None:
+        """Let what is recorded on a device draw."""
+        self._place = taeda.empty(2, dtype=taeda.int64, device=taeda.device("cuda", index))
+        place = ctypes.c_void_p(self._place.data_ptr())
+        call("begin_draws", index, ctypes.c_void_p(self.engine), place)
+
+    def end(self, index: int) -> None:
+        """Count what has been drawn."""
+        drawn = ctypes.c_uint64()
+        call("end_draws", index, ctypes.c_void_p(self.engine), ctypes.byref(drawn))
+        self._drawn = drawn.value
+
+    def prepare(self, index: int) -> None:
+        """Write where a replay on the current stream begins to draw, which takes the numbers."""
+        if self._drawn:
+            assert self._place is not None
+            seed, offset = self.generator._take(self._drawn)
+            place = ctypes.c_void_p(self._place.data_ptr())
+            call("write_place", index, place, ctypes.c_uint64(seed), ctypes.c_uint64(offset))
+
+
 class CUDAGraph:
     """Work of a device that is recorded once, and run again as a whole by :meth:`replay`.
 
     What is recorded are kernels with the addresses of their operands: a replay reads what lies in
-    the inputs' memory then, and overwrites the results. Random numbers, optimizers that count their
-    steps, and whatever the host waits for cannot be recorded, which is an error; nor are shapes,
-    numbers of Python and branches, of which each replay repeats those at the time of recording.
+    the inputs' memory then, and overwrites the results. Random numbers go on from replay to replay,
+    as if the work was done anew. Whatever the host waits for cannot be recorded, which is an error,
+    and optimizers that count their steps only with ``capturable=True``; nor are shapes, numbers of
+    Python and branches, of which each replay repeats those at the time of recording.
 
     Example:
         >>> import taeda
@@ -57,6 +90,25 @@ class CUDAGraph:
         self._pool: tuple[int, int] | None = None
         self._stream: Stream | None = None  # while it is recorded
         self._index = 0
+        self._draws: list[_Draws] = []  # of each generator
+
+    def register_generator_state(self, generator: _C.Generator) -> None:
+        """Let the graph draw from a generator beside the device's default one.
+
+        Args:
+            generator: one of the graph's device, before the recording begins.
+        """
+        if generator.device.type != "cuda":
+            raise RuntimeError(
+                "cuda.CUDAGraph.register_generator_state: expected a generator of a cuda device, "
+                f"got one of {generator.device}"
+            )
+        if self._stream is not None or self._runnable is not None:
+            raise RuntimeError(
+                "cuda.CUDAGraph.register_generator_state: the graph has been recorded already"
+            )
+        if all(draws.engine != generator._engine() for draws in self._draws):
+            self._draws.append(_Draws(generator))
 
     def capture_begin(
         self, pool: tuple[int, int] | None = None, capture_error_mode: str = "global"
@@ -93,8 +145,15 @@ class CUDAGraph:
                 "`with taeda.cuda.graph(g):` or another stream"
             )
         self._pool = graph_pool_handle() if pool is None else pool
-        call("begin_capture", *stream._place, self._memory(), _MODES[capture_error_mode])
-        self._stream, self._index = stream, stream._place[0]
+        self._index = stream._place[0]
+        self.register_generator_state(_C._cuda_generator(self._index))
+        self._begin_draws()
+        try:
+            call("begin_capture", *stream._place, self._memory(), _MODES[capture_error_mode])
+        except RuntimeError:
+            self._end_draws()
+            raise
+        self._stream = stream
 
     def capture_end(self) -> None:
         """End what :meth:`capture_begin` began. RuntimeError where something cannot be recorded."""
@@ -102,6 +161,7 @@ class CUDAGraph:
             raise RuntimeError("cuda.CUDAGraph.capture_end: nothing is recorded")
         stream, self._stream = self._stream, None
         runnable = ctypes.c_void_p()
+        self._end_draws()
         call("end_capture", *stream._place, self._memory(), ctypes.byref(runnable))
         self._runnable = runnable
 
@@ -110,6 +170,8 @@ class CUDAGraph:
         if self._runnable is None:
             raise RuntimeError("cuda.CUDAGraph.replay: nothing has been recorded")
         stream = current_stream(self._index)
+        for draws in self._draws:
+            draws.prepare(self._index)
         call("launch_graph", self._index, self._runnable, ctypes.c_void_p(stream.cuda_stream))
 
     def reset(self) -> None:
@@ -118,6 +180,20 @@ class CUDAGraph:
             call("synchronize", self._index)
             call("destroy_graph", self._index, self._runnable, self._memory())
             self._runnable = None
+            self._draws = []
+
+    def _begin_draws(self) -> None:
+        for n, draws in enumerate(self._draws):
+            try:
+                draws.begin(self._index)
+            except RuntimeError:
+                for begun in self._draws[:n]:
+                    begun.end(self._index)
+                raise
+
+    def _end_draws(self) -> None:
+        for draws in self._draws:
+            draws.end(self._index)
 
     def pool(self) -> tuple[int, int]:
         """The memory that the graph was recorded with, for other graphs to share."""

@@ -447,7 +447,7 @@ def register_autocast(
 
     Args:
         op: a name, an operation or a `CustomOpDef`.
-        device_type: ``"cpu"``; ``"cuda"`` is kept, and is never on.
+        device_type: ``"cpu"`` or ``"cuda"``.
         cast_inputs: the dtype; those of float64 stay.
         lib: the library that this is taken away with.
 

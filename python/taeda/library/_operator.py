@@ -68,11 +68,14 @@ class Operator:
             list(value) if argument.is_list and value is not None else value
             for argument, value in zip(self.schema.arguments, args, strict=True)
         )
-        if _C._autocast()[0]:
-            if "cpu" in self.autocast:
-                return self._run_autocast(args)
-            if AUTOCAST + "cpu" in self.kernels:
-                return self._call(self.kernels[AUTOCAST + "cpu"], args)
+        from taeda.amp.autocast_mode import enabled_for
+
+        kind = enabled_for(*args)
+        if kind is not None:
+            if kind in self.autocast:
+                return self._run_autocast(args, kind)
+            if AUTOCAST + kind in self.kernels:
+                return self._call(self.kernels[AUTOCAST + kind], args)
         if _C.is_grad_enabled() and self._wants_gradient(args):
             if AUTOGRAD in self.kernels:
                 return self._call(self.kernels[AUTOGRAD], args)
@@ -87,9 +90,9 @@ class Operator:
         with no_grad():
             return self._checked(self._call(kernel, args), args)
 
-    def _run_autocast(self, args: tuple[Any, ...]) -> Any:
+    def _run_autocast(self, args: tuple[Any, ...], kind: str) -> Any:
         """Compute the operation with its floating arguments cast, and autocast off."""
-        dtype = self.autocast["cpu"]
+        dtype = self.autocast[kind]
 
         def cast(value: Any) -> Any:
             if isinstance(value, list):
@@ -98,12 +101,10 @@ class Operator:
                 return value
             return value if value.dtype is _C.float64 else value.to(dtype)
 
-        state = _C._autocast()
-        _C._set_autocast(False, *state[1:])
-        try:
+        from taeda.amp import autocast
+
+        with autocast(kind, enabled=False):
             return self.run(*map(cast, args))
-        finally:
-            _C._set_autocast(*state)
 
     def _wants_gradient(self, args: tuple[Any, ...]) -> bool:
         return any(t.requires_grad for value in args for t in tensors_of(value))

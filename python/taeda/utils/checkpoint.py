@@ -154,7 +154,7 @@ def _random_state(state: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _autocast_state(state: tuple[bool, Any, bool]) -> Iterator[None]:
+def _autocast_state(state: tuple[Any, ...]) -> Iterator[None]:
     """Within the block, autocast is as `_C._autocast()` said it was.
 
     What is converted in the block is forgotten after it, unless an autocast block is around it.
@@ -165,7 +165,7 @@ def _autocast_state(state: tuple[bool, Any, bool]) -> Iterator[None]:
         yield
     finally:
         _C._set_autocast(*before)
-        if not before[0]:
+        if not (before[0] or before[2]):
             _C._clear_autocast_cache()
 
 

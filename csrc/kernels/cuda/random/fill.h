@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "kernels/cuda/common/convert.h"
 #include "kernels/cuda/random/philox.h"
+#include "kernels/cuda/random/recorded.h"
 #include "kernels/random.h"
 
 namespace taeda::cuda {
@@ -16,8 +17,12 @@ template <class T> using Wide = std::conditional_t<same_type<T, double>, double,
 
 // Where a kernel's numbers begin, of which it takes so many words.
 inline Place take(Engine& engine, int64_t words) {
-  forbid_capture("what draws random numbers");
-  return {engine.initial_seed(), engine.take(static_cast<uint64_t>(words))};
+  const auto count = static_cast<uint64_t>(words);
+  if (is_capturing(current_stream(used_device().index))) [[unlikely]] {
+    const RecordedDraws draws = record_draws(engine, count);
+    return {0, draws.offset, draws.place};
+  }
+  return {engine.initial_seed(), engine.take(count)};
 }
 
 // The grid of a random kernel, which its numbers depend on: a thread for each element, as far as

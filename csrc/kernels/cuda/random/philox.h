@@ -17,14 +17,16 @@ struct Words {
 // Where a kernel's draws begin, in the stream of a seed.
 struct Place {
   uint64_t seed, offset;  // counted in words, a multiple of 4
+  // In a graph, null elsewhere: seed and offset in the device's memory; `offset` comes on top.
+  const uint64_t* replayed = nullptr;
 };
 
 // A thread's own stream: each thread of a kernel has another subsequence.
 class Philox {
  public:
   __device__ Philox(Place place, uint64_t subsequence)
-      : seed_(place.seed),
-        counter_(place.offset / 4),
+      : seed_(place.replayed ? place.replayed[0] : place.seed),
+        counter_((place.offset + (place.replayed ? place.replayed[1] : 0)) / 4),
         subsequence_(subsequence) {}
 
   __device__ Words next() {

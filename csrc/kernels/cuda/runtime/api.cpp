@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/conv/cudnn.h"
 #include "kernels/cuda/gemm/cublas.h"
+#include "kernels/cuda/random/recorded.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/libraries.h"
 #include "kernels/cuda/runtime/pinned.h"
@@ -288,6 +289,20 @@ int taeda_cuda_destroy_graph(int index, RunnableGraph graph, StreamHandle pool) 
     DeviceState& state = use_device(index);
     succeed(driver().destroy_runnable(graph), "destroying a graph");
     state.allocator.let_go(pool);
+  });
+}
+// Of a graph that is recorded from here on: `engine` is that of a generator, `place` two numbers in
+// the device's memory.
+int taeda_cuda_begin_draws(int index, const taeda::Engine* engine, const uint64_t* place) {
+  return guarded([=] { begin_recorded_draws(index, engine, place); });
+}
+int taeda_cuda_end_draws(int index, const taeda::Engine* engine, uint64_t* drawn) {
+  return guarded([=] { *drawn = end_recorded_draws(index, engine); });
+}
+int taeda_cuda_write_place(int index, uint64_t* place, uint64_t seed, uint64_t offset) {
+  return guarded([=] {
+    use_device(index);
+    write_place(place, seed, offset);
   });
 }
 int taeda_cuda_is_capturing(int index, StreamHandle stream, int* capturing) {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import taeda
 from taeda.amp import GradScaler
 from taeda.distributed._collectives import all_reduce
 from taeda.distributed._group import _known
@@ -34,8 +33,6 @@ class ShardedGradScaler(GradScaler):
 
     def unscale_(self, optimizer: Optimizer) -> None:
         super().unscale_(optimizer)
-        key = id(optimizer)
-        if self.process_group.size() > 1 and key in self._found_inf:
-            found = taeda.tensor([float(self._found_inf[key])])
-            all_reduce(found, ReduceOp.MAX, self.process_group)
-            self._found_inf[key] = bool(found.item())
+        if self._enabled and self.process_group.size() > 1:
+            for found in self._per_optimizer_states[id(optimizer)]["found_inf_per_device"].values():
+                all_reduce(found, ReduceOp.MAX, self.process_group)

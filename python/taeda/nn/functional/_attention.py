@@ -7,6 +7,7 @@ from typing import Any
 
 import taeda
 from taeda._C import Tensor, ops
+from taeda.amp.autocast_mode import enabled_for
 from taeda.nn.attention import check_backend
 from taeda.nn.functional._dropout import dropout
 
@@ -105,7 +106,10 @@ def _check_inputs(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor |
             f"{name}: Expected query, key, and value to all be at least 2 dimensional, but got "
             f"{query.dim()}, {key.dim()} and {value.dim()} dimensions"
         )
-    if not query.dtype == key.dtype == value.dtype:
+    same = query.dtype == key.dtype == value.dtype
+    if not (same and attn_mask is None) and enabled_for(query, key, value) is not None:
+        return  # they are converted
+    if not same:
         raise RuntimeError(
             f"{name}: Expected query, key, and value to have the same dtype, but got "
             f"{query.dtype}, {key.dtype} and {value.dtype}"

@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import taeda
-from taeda._C import Tensor, _autocast
+from taeda._C import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,13 +20,15 @@ def in_float32(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not _autocast()[0]:
-            return function(*args, **kwargs)
         from taeda.amp import autocast
+        from taeda.amp.autocast_mode import enabled_for
 
+        kind = enabled_for(*args, *kwargs.values())
+        if kind is None:
+            return function(*args, **kwargs)
         wide = (_widened(value) for value in args)
         wide_kwargs = {name: _widened(value) for name, value in kwargs.items()}
-        with autocast("cpu", enabled=False):
+        with autocast(kind, enabled=False):
             return function(*wide, **wide_kwargs)  # type: ignore[arg-type]
 
     return call

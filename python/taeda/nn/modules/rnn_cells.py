@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import taeda
-from taeda import _C
 from taeda._C import Tensor, ops
 from taeda.nn import functional as F
 from taeda.nn import init
@@ -39,10 +38,11 @@ def reset_as_2026(module: Any, lstm: bool) -> None:
 
 def run_sequence(gates: Tensor, h: Tensor, *rest: Any, keeps_dtype: bool) -> Any:
     """One direction of one layer. `keeps_dtype`: in the state's dtype, also under autocast."""
-    if not (keeps_dtype and _C._autocast()[0]):
-        return ops._rnn_sequence(gates, h, *rest)
     from taeda.amp import autocast
+    from taeda.amp.autocast_mode import enabled_for
 
+    if not (keeps_dtype and enabled_for(h) == "cpu"):
+        return ops._rnn_sequence(gates, h, *rest)
     with autocast("cpu", enabled=False):
         given: list[Any] = [x.to(h.dtype) if isinstance(x, Tensor) else x for x in rest]
         return ops._rnn_sequence(gates.to(h.dtype), h, *given)
