@@ -50,4 +50,28 @@ __device__ inline ColumnPair pair_of(int64_t n, int64_t turn, int64_t k) {
   return a < b ? ColumnPair{a, b} : ColumnPair{b, a};
 }
 
+// Matrices of more columns are shared by many blocks, with a launch for each turn.
+inline constexpr int64_t kMostOfBlock = 32;
+
+// turn(number) for all turns of n columns, until a sweep over all pairs leaves *rotates false, or
+// the last; whether it did. The host waits after each sweep.
+template <class Turn> bool sweep(int64_t n, int* rotates, Turn turn) {
+  const int64_t even = n + n % 2;
+  for (int k = 0; k < kMostSweeps; ++k) {
+    write_codes(1, 0, rotates);
+    for (int64_t t = 0; t < even - 1; ++t) turn(t);
+    if (read_back(rotates) == 0) return true;
+  }
+  return false;
+}
+
+// The number of `values` that come before value i.
+template <class R, class Before>
+__device__ int64_t rank_of(int64_t n, const R* values, int64_t i, Before before) {
+  int64_t rank = 0;
+  for (int64_t j = 0; j < n; ++j)
+    rank += before(values[j], values[i]) || (j < i && !before(values[i], values[j]));
+  return rank;
+}
+
 }  // namespace taeda::cuda

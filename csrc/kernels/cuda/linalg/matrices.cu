@@ -118,6 +118,10 @@ const LinalgKernels linalg_table{find_failure, find_not_finite, find_bad_pivot, 
 
 }  // namespace
 
+void write_codes(int64_t batch, int32_t code, int32_t* info) {
+  each(batch, [=] __device__(int64_t i) { info[i] = code; });
+}
+
 template <class T> void write_identity(MatrixBatch s, T* a) { identity(s, a); }
 template void write_identity(MatrixBatch, float*);
 template void write_identity(MatrixBatch, double*);

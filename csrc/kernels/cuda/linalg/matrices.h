@@ -52,6 +52,7 @@ void solve_triangle(int64_t batch, int64_t n, int64_t sides, TriangularSystem ho
                     Columns<const T> a, Columns<T> b);
 
 template <class T> void write_identity(MatrixBatch s, T* a);
+void write_codes(int64_t batch, int32_t code, int32_t* info);
 
 template <class S> __device__ S conjugate(S v) {
   if constexpr (is_complex<S>) return portable::conj(v);

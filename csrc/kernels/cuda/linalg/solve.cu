@@ -11,10 +11,6 @@ namespace {
 
 constexpr int kMost = 32;  // columns that a block factors
 
-void clear_codes(int64_t batch, int32_t* info) {
-  each(batch, [=] __device__(int64_t i) { info[i] = 0; });
-}
-
 // ---- Cholesky ----
 // Of the lower triangle, or of the upper one, which is read as its conjugate transpose.
 template <class S>
@@ -80,7 +76,7 @@ template <class S> void clear_other(int64_t batch, int64_t n, bool upper, S* a) 
   });
 }
 template <class T> void cholesky(int64_t batch, int64_t n, bool upper, T* a, int32_t* info) {
-  clear_codes(batch, info);
+  write_codes(batch, 0, info);
   if (batch == 0 || n == 0) return;
   const Columns<T> all{a, n, n * n};
   factor_cholesky(batch, n, upper, all, 0, info);
@@ -231,7 +227,7 @@ template <class T> struct LuProblem {
 };
 
 template <class T> void lu_factor(MatrixBatch s, T* a, int32_t* pivots, int32_t* info) {
-  clear_codes(s.count, info);
+  write_codes(s.count, 0, info);
   const int64_t k = std::min(s.rows, s.cols);
   if (s.count == 0 || k == 0) return;
   const LuProblem<T> problem{s, {a, s.rows, s.rows * s.cols}, pivots, info, k};
