@@ -30,12 +30,16 @@ enum ProductAttribute : int { kTransA = 3, kTransB = 4, kEpilogue = 7, kBiasPoin
 enum LayoutAttribute : int { kBatchCount = 5, kBatchOffset = 6 };
 enum PreferenceAttribute : int {
   kMostWorkspace = 1,
+  kReductionSchemes = 3,
   kAlignmentA = 5,
   kAlignmentB = 6,
   kAlignmentC = 7,
   kAlignmentD = 8
 };
 constexpr uint32_t kAddBias = 4;
+// How parts of long sums may be added up: in the type that is computed in, not in the result's, so
+// that results of half precision are rounded once.
+constexpr uint32_t kInComputeType = 2;
 
 using Handle = struct OpaqueHandle*;
 using Product = struct OpaqueProduct*;
@@ -204,6 +208,9 @@ Owned<Preference> preference_for(const Library& l, const Key& key) {
   constexpr size_t workspace = size_t{32} << 20;
   succeed_lt(l.set_preference(preference, kMostWorkspace, &workspace, sizeof workspace),
              "the workspace's size");
+  succeed_lt(
+      l.set_preference(preference, kReductionSchemes, &kInComputeType, sizeof kInComputeType),
+      "the ways to add up");
   const std::pair<PreferenceAttribute, int64_t> alignments[] = {{kAlignmentA, key.b_aligned},
                                                                 {kAlignmentB, key.a_aligned},
                                                                 {kAlignmentC, key.c_aligned},
