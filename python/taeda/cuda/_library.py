@@ -58,7 +58,7 @@ def set_switch(name: str, on: bool) -> None:
 
 
 def _folders() -> list[str]:
-    """Where NVIDIA's packages, such as nvidia-cublas and nvidia-cudnn-cu13, have their libraries."""
+    """Where NVIDIA's packages, such as nvidia-cublas, have their libraries."""
     spec = importlib.util.find_spec("nvidia")  # a namespace package
     places = spec.submodule_search_locations if spec else None
     return [str(Path(place, *lib)) for place in places or () for lib in _LIBRARIES]

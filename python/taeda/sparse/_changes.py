@@ -132,7 +132,7 @@ def sparse_resize(who: str, input: Any, size: Any, sparse_dim: int, dense_dim: i
         grown.view(-1)[: values.numel()] = values.detach().reshape(-1)
         resized = coo(indices, grown, sizes, sorted_)
     else:
-        indices = _ops.zeros((sparse_dim, 0), dtype=taeda.int64)
+        indices = _ops.zeros((sparse_dim, 0), dtype=taeda.int64, device=values.device)
         resized = coo(indices, values.detach().new_zeros((0, *sizes[sparse_dim:])), sizes, True)
     wanted = input.requires_grad
     _become(input, resized)

@@ -39,9 +39,9 @@ def _pieces(x: SparseTensor) -> tuple[list[Tensor], Tensor]:
     batch = tuple(starts.shape[:-1])
     if batch:
         nnz = x._nnz()
-        before = _ops.arange(prod(batch)).unsqueeze(1) * nnz
+        before = _ops.arange(prod(batch), device=starts.device).unsqueeze(1) * nnz
         inner = (starts.reshape(-1, count + 1)[:, :-1].long() + before).reshape(-1)
-        starts = _ops.cat([inner, _ops.full((1,), prod(batch) * nnz, dtype=taeda.int64)])
+        starts = _ops.cat([inner, inner.new_full((1,), prod(batch) * nnz)])
         places = places.reshape(-1)
     own = _ops._csr_rows(starts, places)
     matrix = _ops.div(own, max(count, 1), rounding_mode="floor") if batch else None
@@ -63,7 +63,8 @@ def elements(x: SparseTensor) -> tuple[tuple[Tensor, ...], Tensor]:
     if block is None:
         return tuple(indices), values
     shape = (values.size(0), *block)
-    inner = (_ops.arange(block[0]).reshape(-1, 1), _ops.arange(block[1]))
+    down, across = (_ops.arange(n, device=values.device) for n in block)
+    inner = (down.reshape(-1, 1), across)
     wide = [i.reshape(-1, 1, 1).expand(shape) for i in indices]
     for d in (0, 1):
         wide[d - 2] = wide[d - 2] * block[d] + inner[d]
@@ -78,7 +79,7 @@ def _into_blocks(
 ) -> tuple[Tensor, Tensor]:
     """Return the blocks that have elements, in order, from single elements."""
     batch, inner = indices[:-2], indices[-2:]
-    widths = taeda.tensor(block).unsqueeze(1)
+    widths = taeda.tensor(block, device=indices.device).unsqueeze(1)
     outer = _ops.div(inner, widths, rounding_mode="floor")
     keys = _ops.cat([batch, outer])
     counts = (*size[: len(batch)], *(size[d + len(batch)] // block[d] for d in (0, 1)))
@@ -142,9 +143,9 @@ def from_pieces(
 def _per_matrix(starts: Tensor, count: int, matrices: int, total: int) -> tuple[Tensor, int]:
     """Cut the starts of all matrices in one into those of each; and the elements of each."""
     each = total // matrices if matrices else 0
-    before = _ops.arange(matrices) * each
+    before = _ops.arange(matrices, device=starts.device) * each
     if count == 0:
-        return _ops.zeros((matrices, 1), dtype=taeda.int64), each
+        return _ops.zeros((matrices, 1), dtype=taeda.int64, device=starts.device), each
     ends = starts[count::count]
     if not _ops.equal(ends, before + each):
         raise RuntimeError(

@@ -44,7 +44,7 @@ def sparse_zeros(
     sizes = tuple(size)
     values = checked_values(_ops.zeros((0,), dtype=dtype, device=device), dtype, device)
     if layout is _C.sparse_coo:
-        i = _ops.zeros((len(sizes), 0), dtype=taeda.int64)
+        i = _ops.zeros((len(sizes), 0), dtype=taeda.int64, device=values.device)
         _structure.check_coo(i, values, sizes)
         return finish(coo(i, values, sizes, True), requires_grad)
     if layout not in (_C.sparse_csr, _C.sparse_csc):
@@ -59,8 +59,8 @@ def sparse_zeros(
         )
     *batch, rows, columns = sizes
     lines = rows if layout is _C.sparse_csr else columns
-    starts = _ops.zeros((*batch, lines + 1), dtype=taeda.int64)
-    places = _ops.zeros((*batch, 0), dtype=taeda.int64)
+    starts = _ops.zeros((*batch, lines + 1), dtype=taeda.int64, device=values.device)
+    places = _ops.zeros((*batch, 0), dtype=taeda.int64, device=values.device)
     return finish(
         compressed(layout, starts, places, values.new_zeros((*batch, 0)), sizes), requires_grad
     )
@@ -74,7 +74,7 @@ def _indices(data: Any) -> Tensor:
 def checked_values(data: Any, dtype: Any, device: Any) -> Tensor:
     values = _C.as_tensor(data, dtype=dtype, device=device)
     if values.is_meta:
-        raise NotImplementedError("sparse tensors are on the cpu only")
+        raise NotImplementedError("there are no sparse tensors on the meta device")
     return values
 
 
@@ -109,10 +109,12 @@ def sparse_coo_tensor(
     """
     if values is None:
         sizes = tuple(indices if size is None else size)
-        i, v = _ops.zeros((len(sizes), 0), dtype=taeda.int64), _ops.zeros((0,), dtype=dtype)
+        i = _ops.zeros((len(sizes), 0), dtype=taeda.int64, device=device)
+        v = _ops.zeros((0,), dtype=dtype, device=device)
         _structure.check_coo(i, v, sizes)
         return finish(coo(i, v, sizes, True), requires_grad)
-    i, v = _indices(indices), checked_values(values, dtype, device)
+    v = checked_values(values, dtype, device)
+    i = _indices(indices).to(v.device)
     sizes = _structure.infer_size(i, v) if size is None else tuple(size)
     _structure.check_coo(i, v, sizes)
     if is_coalesced and not _is_sorted(i, sizes):
@@ -124,7 +126,7 @@ def sparse_coo_tensor(
 
 def _is_sorted(indices: Tensor, size: tuple[int, ...]) -> bool:
     order = _structure.order_of(indices, size[: indices.size(0)])
-    unmoved = _ops.equal(order, _ops.arange(order.numel()))
+    unmoved = _ops.equal(order, _ops.arange(order.numel(), device=order.device))
     return unmoved and bool(_structure.is_first(indices).all())
 
 

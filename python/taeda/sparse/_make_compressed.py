@@ -61,6 +61,7 @@ def sparse_compressed_tensor(
     if places.numel() == 0 and not isinstance(plain_indices, Tensor):
         places = places.to(starts.dtype)
     v = checked_values(values, dtype, device)
+    starts, places = starts.to(v.device), places.to(v.device)
     if size is None:
         sizes = infer_size(layout, starts, places, v)
     else:
@@ -292,9 +293,10 @@ def _check_indices(
 def check_order(layout: Any, starts: Tensor, places: Tensor) -> None:
     """Raise RuntimeError unless the places of each row (or column) are sorted and differ."""
     nnz = places.size(-1)
-    rising = _ops.ones(places.shape, dtype=taeda.bool)
+    rising = _ops.ones(places.shape, dtype=taeda.bool, device=places.device)
     rising[..., 1:] = places[..., 1:] > places[..., :-1]
-    first = _ops.zeros((*places.shape[:-1], nnz + 1), dtype=taeda.bool)
+    lines = (*places.shape[:-1], nnz + 1)
+    first = _ops.zeros(lines, dtype=taeda.bool, device=places.device)
     first.scatter_(-1, starts.long(), True)
     if not (rising | first[..., :nnz]).all():
         raise RuntimeError(

@@ -109,12 +109,12 @@ def order_of(indices: Tensor, size: tuple[int, ...]) -> Tensor:
         else:
             step = _ops.argsort(keys, stable=True)
         order = step if order is None else order[step]
-    return _ops.arange(indices.size(1)) if order is None else order
+    return _ops.arange(indices.size(1), device=indices.device) if order is None else order
 
 
 def is_first(indices: Tensor) -> Tensor:
     """Whether each column of ordered indices differs from the one before it."""
-    first = _ops.ones(indices.size(1), dtype=taeda.bool)
+    first = _ops.ones(indices.size(1), dtype=taeda.bool, device=indices.device)
     if indices.size(1):
         first[1:] = (indices[:, 1:] != indices[:, :-1]).any(0)
     return first
@@ -128,9 +128,10 @@ def gather_rows(starts: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
         wanted: the rows' numbers, in any order and repeated as they like.
     """
     counts = starts[wanted + 1] - starts[wanted]
-    owner = _ops.repeat_interleave(_ops.arange(wanted.numel()), counts)
+    owner = _ops.repeat_interleave(_ops.arange(wanted.numel(), device=wanted.device), counts)
     before = _ops.cumsum(counts, 0) - counts
-    return starts[wanted][owner] + _ops.arange(owner.numel()) - before[owner], owner
+    own = _ops.arange(owner.numel(), device=owner.device) - before[owner]
+    return starts[wanted][owner] + own, owner
 
 
 def dim_in(dim: int, ndim: int) -> int:

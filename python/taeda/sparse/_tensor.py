@@ -196,7 +196,7 @@ class SparseTensor(Unreadable):
         if not len(indices):
             return values.sum(0).to(self.dtype)
         kind = taeda.int64 if self.dtype == taeda.bool else self.dtype
-        result = _ops.zeros(tuple(self.shape), dtype=kind)
+        result = _ops.zeros(tuple(self.shape), dtype=kind, device=values.device)
         return result.index_put(indices, values.to(kind), accumulate=True).to(self.dtype)
 
     def _elements(self) -> tuple[tuple[Tensor, ...], Tensor]:
@@ -214,7 +214,7 @@ class SparseTensor(Unreadable):
         parts, values = self._elements()
         indices = _ops.stack(parts)
         unique = _structure.is_first(indices)
-        rising = _ops.zeros(unique.shape, dtype=taeda.bool)[1:]
+        rising = _ops.zeros(unique.shape, dtype=taeda.bool, device=unique.device)[1:]
         for row in indices.flip(0):
             rising = (row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & rising)
         return coo(indices, values, tuple(self.shape), bool((rising & unique[1:]).all()))
@@ -287,17 +287,17 @@ class SparseTensor(Unreadable):
         return self._to_compressed("to_sparse", layout, blocksize, dense_dim)
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
-        """Return the tensor with another dtype: itself where nothing changes."""
+        """Return the tensor with another dtype or device: itself where nothing changes."""
         if args and isinstance(args[0], SparseTensor):
             args = (args[0].dtype, *args[1:])
         values = self._values_.to(*args, **kwargs)
         if values.is_meta:
-            raise NotImplementedError("to(): sparse tensors are on the cpu only")
+            raise NotImplementedError("to(): there are no sparse tensors on the meta device")
         return self if values is self._values_ else like(self, values)
 
     def cpu(self, memory_format: Any = None) -> SparseTensor:
-        """Return the tensor itself."""
-        return self
+        """Return the tensor in the memory of the CPU: itself where it is there."""
+        return self.to("cpu")
 
     # ---- gradients: those of the values ----
 
@@ -412,7 +412,7 @@ for _name in [
 
 
 def _make(size: tuple[int, ...], values: Tensor) -> Any:
-    placeholder = _ops.zeros((), dtype=values.dtype).expand(size)
+    placeholder = _ops.zeros((), dtype=values.dtype, device=values.device).expand(size)
     return Tensor._make_subclass(SparseTensor, placeholder)
 
 
@@ -437,13 +437,14 @@ def compressed(
 
 
 def like(x: SparseTensor, values: Tensor) -> SparseTensor:
-    """Return other values at the positions of ``x``."""
-    size = tuple(x.shape)
+    """Return other values at the positions of ``x``, on the values' device."""
+    size, place = tuple(x.shape), values.device
     if x.is_sparse:
-        result = coo(x._indices_, values, size, x._coalesced)
+        result = coo(x._indices_.to(place), values, size, x._coalesced)
     else:
-        result = compressed(x._layout, x._starts, x._places, values, size)
-    result._rows = x._rows
+        starts, places = x._starts.to(place), x._places.to(place)
+        result = compressed(x._layout, starts, places, values, size)
+    result._rows = x._rows if place == x.device else None
     return result
 
 
@@ -475,7 +476,7 @@ def _rebuild(
 def add_up(values: Tensor, index: Tensor, count: int) -> Tensor:
     """Sum the values with the same index: (count, ...); of bools, whether any is true."""
     kind = taeda.int64 if values.dtype == taeda.bool else values.dtype
-    sums = _ops.zeros((count, *values.shape[1:]), dtype=kind)
+    sums = _ops.zeros((count, *values.shape[1:]), dtype=kind, device=values.device)
     return sums.index_add(0, index, values.to(kind)).to(values.dtype)
 
 

@@ -1,6 +1,7 @@
 // Elements of any dtype as numbers that kernels compute with, and back.
 #pragma once
 
+#include <complex>
 #include <cstdint>
 
 #include "base/dtype.h"
@@ -17,6 +18,15 @@ inline constexpr bool is_half_type = same_type<T, Half> || same_type<T, BFloat16
 template <class T> inline constexpr DType element_dtype = dtype_of<T>;
 template <> inline constexpr DType element_dtype<Complex<float>> = DType::Complex64;
 template <> inline constexpr DType element_dtype<Complex<double>> = DType::Complex128;
+
+// What the interface calls T, as kernels compute with it.
+template <class T> struct StoredAs {
+  using type = T;
+};
+template <class R> struct StoredAs<std::complex<R>> {
+  using type = Complex<R>;
+};
+template <class T> using Stored = typename StoredAs<T>::type;
 
 __host__ __device__ inline int size_of(DType d) {
   switch (d) {

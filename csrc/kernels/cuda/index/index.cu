@@ -10,6 +10,7 @@
 #include "kernels/cuda/common/sort.h"
 #include "kernels/cuda/index/tables.h"
 #include "kernels/embedding.h"
+#include "kernels/frexp.h"
 #include "kernels/join.h"
 #include "kernels/reduce.h"
 
@@ -100,17 +101,6 @@ void sequences(int64_t n, int64_t r, bool repeated, int64_t count, int64_t* out)
       if (rest > 0) alike = alike * rest / (numbers - 1 - value);
     }
   });
-}
-
-// The first i < n for which is_behind(i) is true, as it is for all that follow; or n.
-template <class F> __device__ int64_t first_behind(int64_t n, F is_behind) {
-  int64_t low = 0, high = n;
-  while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    if (is_behind(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
 
 __global__ void write_repeated(const int64_t* ends, int64_t n, int64_t* out) {
@@ -224,6 +214,14 @@ void triangle_indices(const TriangleShape& given, int64_t count, int64_t* y) {
     const int64_t own = k - before(row), left_out = row + s.diagonal;
     y[k] = row;
     y[count + k] = s.lower || left_out < 0 ? own : own + left_out;
+  });
+}
+
+template <class T> void frexp(int64_t n, const T* x, T* mantissa, int32_t* power) {
+  each(n, [=] __device__(int64_t i) {
+    int e = 0;
+    mantissa[i] = ::frexp(x[i], &e);
+    power[i] = ::isfinite(x[i]) ? e : 0;
   });
 }
 
@@ -362,6 +360,7 @@ const IndexKernels index_table{.find_outside = find_outside,
 const CreationKernels creation_table{
     .range = range, .triangle = triangle, .triangle_indices = triangle_indices};
 const JoinKernels join_table{join_rows};
+template <class T> const FrexpKernels<T> frexp_table{frexp<T>};
 template <class T>
 const EmbeddingKernels<T> embedding_table{
     .sum_rows = sum_rows<T>, .add_rows = add_rows<T>, .shorten_rows = shorten_rows<T>};
@@ -371,6 +370,7 @@ const EmbeddingKernels<T> embedding_table{
 void add_list_tables(std::vector<DeviceTable>& to) {
   to.insert(to.end(),
             {device_table(index_table), device_table(creation_table), device_table(join_table),
+             device_table(frexp_table<float>), device_table(frexp_table<double>),
              device_table(embedding_table<float>), device_table(embedding_table<double>)});
 }
 

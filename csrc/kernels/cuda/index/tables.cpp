@@ -9,6 +9,7 @@ void add_index_tables(std::vector<DeviceTable>& to) {
   add_scatter_tables(to);
   add_search_tables(to);
   add_sort_tables(to);
+  add_sparse_tables(to);
 }
 
 }  // namespace taeda::cuda

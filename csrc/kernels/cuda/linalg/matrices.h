@@ -8,15 +8,6 @@
 
 namespace taeda::cuda {
 
-// What the interface calls T, as kernels compute with it.
-template <class T> struct StoredAs {
-  using type = T;
-};
-template <class R> struct StoredAs<std::complex<R>> {
-  using type = Complex<R>;
-};
-template <class T> using Stored = typename StoredAs<T>::type;
-
 // Element (i, j) of matrix b is data[b * step + j * ld + i].
 template <class T> struct Columns {
   T* data;

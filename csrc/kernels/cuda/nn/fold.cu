@@ -2,6 +2,7 @@
 // does. Sums are gathered: one thread adds up what an element gets, in a fixed order.
 #include "kernels/fold.h"
 
+#include "kernels/cuda/common/find.h"
 #include "kernels/cuda/common/index.h"
 #include "kernels/cuda/common/sort.h"
 #include "kernels/cuda/common/vector.h"
@@ -128,13 +129,7 @@ void list_indices(const int64_t* indices, int64_t n, uint32_t* key, uint32_t* pl
   });
 }
 __device__ int64_t first_at(const uint32_t* sorted, int64_t n, int64_t wanted) {
-  int64_t low = 0, high = n;
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    if (sorted[middle] >= wanted) high = middle;
-    else low = middle + 1;
-  }
-  return low;
+  return first_behind(n, [=](int64_t i) { return sorted[i] >= wanted; });
 }
 
 // For each element the places in the result that read it are all combinations of one list for

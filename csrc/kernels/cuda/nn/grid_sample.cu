@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "kernels/cuda/common/find.h"
 #include "kernels/cuda/common/index.h"
 #include "kernels/cuda/common/sort.h"
 #include "kernels/cuda/nn/tables.h"
@@ -180,13 +181,8 @@ void list_taps(const GridSampler& given, int64_t images, const T* grid, uint32_t
 // Where the taps of each element begin in the sorted list.
 void find_starts(int64_t elements, int64_t taps, const uint32_t* sorted, uint32_t* start) {
   each(elements + 1, [=] __device__(int64_t i) {
-    int64_t low = 0, high = taps;
-    while (low < high) {
-      const int64_t middle = (low + high) / 2;
-      if (sorted[middle] >= i) high = middle;
-      else low = middle + 1;
-    }
-    start[i] = static_cast<uint32_t>(low);
+    const int64_t first = first_behind(taps, [=](int64_t t) { return sorted[t] >= i; });
+    start[i] = static_cast<uint32_t>(first);
   });
 }
 template <class T>

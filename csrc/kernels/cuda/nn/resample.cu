@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "kernels/cuda/common/find.h"
 #include "kernels/cuda/common/index.h"
 #include "kernels/cuda/nn/tables.h"
 #include "kernels/resample_taps.h"
@@ -52,20 +53,12 @@ __device__ void write_taps_of(const ResampleShape& s, int d, const Axis<T>& axis
   axis.first[o] = static_cast<int32_t>(first < 0 ? 0 : first);
   axis.count[o] = static_cast<int32_t>(first < 0 ? 0 : last - first + 1);
 }
-// The first output for which is_behind is true.
-template <class F> __device__ int32_t first_output(int64_t out, F is_behind) {
-  int64_t low = 0, high = out;
-  while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    if (is_behind(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return static_cast<int32_t>(low);
-}
 template <class T> __device__ void write_readers_of(const Axis<T>& axis, int64_t i) {
-  axis.readers[i] =
-      first_output(axis.out, [&](int64_t o) { return int64_t{axis.first[o]} + axis.count[o] > i; });
-  axis.readers_end[i] = first_output(axis.out, [&](int64_t o) { return axis.first[o] > i; });
+  const auto put = [&](int32_t* to, auto is_behind) {
+    to[i] = static_cast<int32_t>(first_behind(axis.out, is_behind));
+  };
+  put(axis.readers, [&](int64_t o) { return int64_t{axis.first[o]} + axis.count[o] > i; });
+  put(axis.readers_end, [&](int64_t o) { return axis.first[o] > i; });
 }
 
 template <class T> void write_taps(const ResampleShape& given, const Axes<T>& to) {

@@ -5,6 +5,7 @@ namespace taeda::cuda {
 void add_nn_tables(std::vector<DeviceTable>& to) {
   add_amp_tables(to);
   add_attention_tables(to);
+  add_ctc_tables(to);
   add_distance_tables(to);
   add_fold_tables(to);
   add_grid_sample_tables(to);

@@ -6,6 +6,7 @@ namespace taeda::cuda {
 
 void add_amp_tables(std::vector<DeviceTable>& to);
 void add_attention_tables(std::vector<DeviceTable>& to);
+void add_ctc_tables(std::vector<DeviceTable>& to);
 void add_distance_tables(std::vector<DeviceTable>& to);
 void add_fold_tables(std::vector<DeviceTable>& to);
 void add_grid_sample_tables(std::vector<DeviceTable>& to);

@@ -50,7 +50,8 @@ def ctc_loss(
         targets = targets.reshape(1, -1)
     loss = ops._ctc_loss(log_probs, targets, lengths[0], lengths[1], blank, zero_infinity)
     if reduction == "mean":
-        each = ops.scalar_tensor(0, dtype=loss.dtype).new_tensor(lengths[1]).clamp_min(1)
+        like = ops.scalar_tensor(0, dtype=loss.dtype, device=loss.device)
+        each = like.new_tensor(lengths[1]).clamp_min(1)
         return (loss / each).mean()
     if reduction == "sum":
         return loss.sum()
