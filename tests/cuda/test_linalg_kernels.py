@@ -95,12 +95,12 @@ same(L.solve_ex, well(3, 9, 9), torch.randn(3, 9, dtype=torch.float64))
 def test_qr_factors_and_least_squares(libraries):
     code = """
 for dtype in TYPES:
-    for shape in [(1, 1), (5, 8, 8), (20, 9), (9, 20), (3, 1), *large(dtype, 70, 70)]:
+    for shape in [(1, 1), (5, 8, 8), (20, 9), (9, 20), (3, 1), *large(dtype, 40, 36)]:
         a = torch.randn(shape, dtype=dtype)
         for mode in ("reduced", "complete", "r"):
             same(lambda a: tuple(L.qr(a, mode)), a, tol=close(dtype))
         same(torch.geqrf, a, tol=close(dtype))
-    for shape in [(9, 9), *large(dtype, 60, 40)]:
+    for shape in [(9, 9), *large(dtype, 44, 36)]:
         a, tau = torch.geqrf(torch.randn(shape, dtype=dtype))
         c = torch.randn(*shape[:-2], shape[-2], 6, dtype=dtype)
         for left in (True, False):
@@ -128,22 +128,22 @@ def singular(a, full):
     k = s.size(-1)
     return s, (u[..., :k] * s.to(u.dtype).unsqueeze(-2)) @ vh[..., :k, :], u.mH @ u, vh @ vh.mH
 for dtype in TYPES:
-    for shape in [(1, 1), (2, 7, 7), *large(dtype, 16, 16)]:
+    for shape in [(1, 1), (2, 7, 7), *large(dtype, 12, 12)]:
         a = torch.randn(shape, dtype=dtype)
         for upper in (False, True):
             same(lambda a: hermitian(a, upper), a, tol=close(dtype))
         same(L.eigvalsh, a, tol=close(dtype))
-    for shape in [(1, 1), (2, 7, 7), (9, 5), (5, 9), (1, 9), (9, 1), *large(dtype, 34, 12)]:
+    for shape in [(1, 1), (2, 5, 5), (7, 3), (3, 7), *large(dtype, 1, 9), *large(dtype, 9, 1), *large(dtype, 34, 12)]:
         a = torch.randn(shape, dtype=dtype)
         for full in (False, True):
             same(lambda a: singular(a, full), a, tol=close(dtype))
         same(L.svdvals, a, tol=close(dtype))
-    low = torch.randn(20, 3, dtype=dtype) @ torch.randn(3, 12, dtype=dtype)
+    low = torch.randn(9, 3, dtype=dtype) @ torch.randn(3, 7, dtype=dtype)
     same(lambda a: singular(a, True), low, tol=close(dtype))
     same(lambda a: (L.matrix_rank(a), L.pinv(a), L.cond(a[:3, :3]), L.matrix_norm(a, 2)), low, tol=10 * close(dtype))
     same(lambda a: hermitian(a, False), torch.diag(torch.tensor([3, 1, 2, 2, 0, -1])).to(dtype), tol=close(dtype))
     for extreme in (1e-25, 1e25):
-        same(lambda a: tuple(t / extreme for t in (L.svdvals(a), L.eigvalsh(a + a.mH))), extreme * torch.randn(9, 9, dtype=dtype), tol=close(dtype))
+        same(lambda a: tuple(t / extreme for t in (L.svdvals(a), L.eigvalsh(a + a.mH))), extreme * torch.randn(5, 5, dtype=dtype), tol=close(dtype))
 many = torch.diag(torch.linspace(-1, 2, 35)) + 0.1 * torch.randn(2, 35, 35)  # by many blocks
 same(lambda a: hermitian(a, False), many, tol=1e-3)
 same(lambda a: singular(a[:, :, :34], True), many, tol=1e-3)
@@ -153,5 +153,5 @@ gradients(lambda a: L.eigh(a + a.mT)[0], (2, 9, 9))
 gradients(lambda a: L.svdvals(a), (2, 9, 6))
 gradients(lambda a: (lambda u, s, v: u @ v)(*L.svd(a, full_matrices=False)), (6, 6))
 """
-    count = 4 * (2 * 3 + 6 * 3 + 3 + 2) + 2 * (3 + 3) + 7
+    count = 4 * (2 * 3 + 4 * 3 + 3 + 2) + 2 * (3 + 3 * 3) + 7
     assert compared(libraries, GRADIENTS + CODE + code) == count

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/libraries.h"
@@ -107,6 +108,7 @@ void succeed_lt(int status, const char* what) {
 
 // ---- a product as the library knows it ----
 std::atomic<bool> tf32_allowed = false;
+thread_local bool tf32_avoided = false;
 
 DataType data_type(DType d) {
   switch (d) {
@@ -122,7 +124,7 @@ DataType data_type(DType d) {
 DataType scale_type(DType d) { return is_half(d) ? kFloat32 : data_type(d); }
 ComputeType compute_type(DType d) {
   if (d == DType::Float64 || d == DType::Complex128) return kCompute64;
-  return tf32_allowed && !is_half(d) ? kComputeTf32 : kCompute32;
+  return tf32_allowed && !tf32_avoided && !is_half(d) ? kComputeTf32 : kCompute32;
 }
 
 constexpr int64_t kMostAlignment = 256;
@@ -262,6 +264,8 @@ const LtPlan& plan_for(const Library& l, Handle handle, const LtProduct& p, int 
 }  // namespace
 
 void allow_tf32(bool allowed) { tf32_allowed = allowed; }
+WithoutTf32::WithoutTf32() : before_(std::exchange(tf32_avoided, true)) {}
+WithoutTf32::~WithoutTf32() { tf32_avoided = before_; }
 
 bool multiply_by_cublas(const LtProduct& p) {
   if (p.m == 0 || p.n == 0 || p.k == 0 || p.batch == 0 || p.batch > INT32_MAX) return false;

@@ -32,5 +32,16 @@ bool multiply_by_cublas(const LtProduct& p);
 
 // Whether products of float32 may round their operands to TF32.
 void allow_tf32(bool allowed);
+// While one lives, this thread's do not.
+class WithoutTf32 {
+ public:
+  WithoutTf32();
+  ~WithoutTf32();
+  WithoutTf32(const WithoutTf32&) = delete;
+  WithoutTf32& operator=(const WithoutTf32&) = delete;
+
+ private:
+  bool before_;
+};
 
 }  // namespace taeda::cuda

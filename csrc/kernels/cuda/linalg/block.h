@@ -7,11 +7,12 @@
 namespace taeda::cuda {
 
 // Blocks of as many threads as have something to do, and one block for each matrix.
-inline unsigned threads_for(int64_t work) {
+inline unsigned threads_for(int64_t work, unsigned most = kThreads) {
   unsigned threads = 32;
-  while (threads < kThreads && threads < work) threads *= 2;
+  while (threads < most && threads < work) threads *= 2;
   return threads;
 }
+inline constexpr unsigned kManyThreads = 1024;  // of blocks that have a tall matrix
 inline unsigned grid_of(int64_t batch) {
   if (batch >= kMostElements) missing_kernel();
   return static_cast<unsigned>(batch);

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/common/convert.h"
 #include "kernels/cuda/common/index.h"
+#include "kernels/cuda/gemm/cublas.h"
 #include "kernels/cuda/gemm/gemm.h"
 #include "kernels/linalg.h"
 
@@ -29,6 +30,7 @@ template <class T>
 void multiply(int64_t batch, int64_t m, int64_t n, int64_t k, T alpha, Columns<const T> a,
               Trans a_trans, Columns<const T> b, Trans b_trans, T beta, Columns<T> c) {
   if (m == 0 || n == 0 || k == 0) return;
+  const WithoutTf32 exact;  // factors are as exact as their type, whatever products may be
   gemm_kernels<T>().batched(batch, n, m, k, alpha, {b.data, b.ld, b_trans}, b.step,
                             {a.data, a.ld, a_trans}, a.step, beta, c.data, c.ld, c.step);
 }

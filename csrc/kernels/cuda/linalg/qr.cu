@@ -44,7 +44,7 @@ template <class S> __device__ void reflect(const S* v, S tau, int64_t j, int64_t
 }
 
 template <class S>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kManyThreads)
     factor_columns(int64_t rows, int columns, Columns<S> a, S* tau, int64_t tau_step) {
   S* matrix = a.matrix(blockIdx.x);
   tau += blockIdx.x * tau_step;
@@ -158,8 +158,9 @@ template <class T> void factor_qr(MatrixBatch s, T* a, T* tau) {
   for (int64_t first = 0; first < k && s.count > 0; first += kPanel) {
     const int64_t count = std::min<int64_t>(kPanel, k - first), rows = s.rows - first;
     const Columns<T> panel = all.from(first, first);
-    launch(factor_columns<Stored<T>>, grid_of(s.count), threads_for(rows * count / 4), 0, rows,
-           static_cast<int>(count), panel.stored(), reinterpret_cast<Stored<T>*>(tau + first), k);
+    launch(factor_columns<Stored<T>>, grid_of(s.count), threads_for(rows * count / 4, kManyThreads),
+           0, rows, static_cast<int>(count), panel.stored(),
+           reinterpret_cast<Stored<T>*>(tau + first), k);
     const int64_t next = first + count;
     if (next < s.cols)
       Product<T>(s.count, rows, count, panel, tau + first, k)

@@ -128,7 +128,7 @@ template <class S> __device__ RealPartOf<S> size_of_pivot(S v) {
 
 // Rows of a panel of columns, the pivots of which are counted from row `first` of their matrix on.
 template <class S>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kManyThreads)
     factor_panel(int64_t rows, int columns, Columns<S> a, int32_t* pivots, int64_t pivot_step,
                  int32_t first, int32_t* info) {
   using Best = Candidate<double>;
@@ -213,9 +213,10 @@ template <class T> struct LuProblem {
   }
   void factor(int64_t first, int64_t columns) const {
     if (columns <= kMost) {
-      launch(factor_panel<Stored<T>>, grid_of(shape.count), threads_for(shape.rows - first), 0,
-             shape.rows - first, static_cast<int>(columns), a.from(first, first).stored(),
-             pivots + first, pivot_step, static_cast<int32_t>(first), info);
+      launch(factor_panel<Stored<T>>, grid_of(shape.count),
+             threads_for(shape.rows - first, kManyThreads), 0, shape.rows - first,
+             static_cast<int>(columns), a.from(first, first).stored(), pivots + first, pivot_step,
+             static_cast<int32_t>(first), info);
       return;
     }
     const int64_t half = half_of(columns), rest = columns - half;
