@@ -24,12 +24,18 @@ struct OptimUpdate {
   std::array<DType, kOperands> dtypes{};  // real; computed in float64 if the parameter's is that
   int64_t n = 0;
   OptimStep step;
+  // Where the device counts the steps: the count, and what the learning rate is multiplied by, or
+  // null. `step` has what it has whatever the count is.
+  float* count = nullptr;
+  const float* rate = nullptr;
 };
 
 struct OptimKernels {
   // `updates`: host memory, all of one rule. Operands of different updates may overlap: they are
   // then made in order.
   KernelFn<void(std::span<const OptimUpdate> updates)> step;
+  // The same of updates with counts, which go up before.
+  KernelFn<void(std::span<const OptimUpdate> updates)> counted_step;
 
   static const OptimKernels cpu;
 };

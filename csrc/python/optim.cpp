@@ -111,7 +111,8 @@ PyObject* fused_step(PyObject*, PyObject* const* args, Py_ssize_t n) {
           const Param& p = signature.params()[i];
           const PyRef number = PyRef::borrow(PyDict_GetItemWithError(args[4], p.name));
           if (!number && PyErr_Occurred()) throw PythonError();
-          if (!number || !convert(number.get(), p, values[i])) Py_RETURN_FALSE;
+          if (!number && p.arg->has_default) values[i] = p.arg->fallback;
+          else if (!number || !convert(number.get(), p, values[i])) Py_RETURN_FALSE;
         }
         if (std::get<TensorList>(values[0]).empty()) Py_RETURN_TRUE;
         return Py_NewRef(run_values(signature.op(), values) ? Py_True : Py_False);

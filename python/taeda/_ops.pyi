@@ -208,6 +208,7 @@ def _fused_adadelta_(
     eps: _float,
     weight_decay: _float,
     maximize: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_adadelta_(
@@ -221,6 +222,7 @@ def _fused_adadelta_(
     eps: _float,
     weight_decay: _float,
     maximize: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_adagrad_(
@@ -234,6 +236,7 @@ def _fused_adagrad_(
     weight_decay: _float,
     eps: _float,
     maximize: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_adagrad_(
@@ -246,6 +249,7 @@ def _fused_adagrad_(
     weight_decay: _float,
     eps: _float,
     maximize: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_adam_(
@@ -263,6 +267,7 @@ def _fused_adam_(
     eps: _float,
     maximize: _bool,
     decoupled: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_adam_(
@@ -279,6 +284,7 @@ def _fused_adam_(
     eps: _float,
     maximize: _bool,
     decoupled: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_adamax_(
@@ -294,6 +300,7 @@ def _fused_adamax_(
     weight_decay: _float,
     eps: _float,
     maximize: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_adamax_(
@@ -308,6 +315,7 @@ def _fused_adamax_(
     weight_decay: _float,
     eps: _float,
     maximize: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_asgd_(
@@ -324,6 +332,7 @@ def _fused_asgd_(
     t0: _float,
     weight_decay: _float,
     maximize: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_asgd_(
@@ -339,6 +348,7 @@ def _fused_asgd_(
     t0: _float,
     weight_decay: _float,
     maximize: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_nadam_(
@@ -357,6 +367,7 @@ def _fused_nadam_(
     momentum_decay: _float,
     maximize: _bool,
     decoupled: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_nadam_(
@@ -374,6 +385,7 @@ def _fused_nadam_(
     momentum_decay: _float,
     maximize: _bool,
     decoupled: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_radam_(
@@ -390,6 +402,7 @@ def _fused_radam_(
     eps: _float,
     maximize: _bool,
     decoupled: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_radam_(
@@ -405,6 +418,7 @@ def _fused_radam_(
     eps: _float,
     maximize: _bool,
     decoupled: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_rmsprop_(
@@ -421,6 +435,7 @@ def _fused_rmsprop_(
     weight_decay: _float,
     momentum: _float,
     maximize: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_rmsprop_(
@@ -436,6 +451,7 @@ def _fused_rmsprop_(
     weight_decay: _float,
     momentum: _float,
     maximize: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_rprop_(
@@ -450,6 +466,7 @@ def _fused_rprop_(
     step_size_min: _float,
     step_size_max: _float,
     maximize: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_rprop_(
@@ -463,6 +480,7 @@ def _fused_rprop_(
     step_size_min: _float,
     step_size_max: _float,
     maximize: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_sgd_(
@@ -477,6 +495,7 @@ def _fused_sgd_(
     nesterov: _bool,
     maximize: _bool,
     is_first_step: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_sgd_(
@@ -490,6 +509,7 @@ def _fused_sgd_(
     nesterov: _bool,
     maximize: _bool,
     is_first_step: _bool,
+    rate: Tensor | None = None,
 ) -> None: ...
 def _gather_pool(input: Tensor, index: Tensor, spatial: _int) -> Tensor: ...
 def _grid_sample(

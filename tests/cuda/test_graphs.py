@@ -110,3 +110,63 @@ print(h(x).dtype)
     assert lines[3].endswith("sample_args must hold tensors only, got ['int']")
     assert "use cache_enabled=False" in lines[4]
     assert lines[5] == "taeda.float16"
+
+
+def test_optimizers_that_count_on_the_device(libraries):
+    """Each replay is another step, the same as outside of a graph."""
+    code = """
+import copy
+makers = {
+    "Adam": dict(weight_decay=0.1), "AdamW": dict(amsgrad=True, maximize=True), "Adamax": {}, "RAdam": dict(weight_decay=0.1, decoupled_weight_decay=True),
+    "RMSprop": dict(momentum=0.9, centered=True), "Adadelta": {}, "Rprop": {},
+}
+for name, options in makers.items():
+    for rate in (0.05, torch.tensor(0.05)):
+        torch.manual_seed(0)
+        params = [torch.randn(5, 3).cuda().requires_grad_() for _ in range(3)]
+        twins = [p.detach().clone().requires_grad_() for p in params]
+        lr = rate.cuda() if isinstance(rate, torch.Tensor) and name != "Rprop" else 0.05
+        o = getattr(torch.optim, name)(params, lr=lr, capturable=True, **options)
+        plain = getattr(torch.optim, name)(twins, lr=0.05, **options)
+        grads = [torch.randn(5, 3).cuda() for _ in params]
+        for p, t, g in zip(params, twins, grads): p.grad, t.grad = g, g
+        for _ in range(2): o.step(); plain.step()
+        g = cuda.CUDAGraph()
+        with cuda.graph(g): o.step()
+        for i in range(6):
+            for x in grads: x.mul_(-0.9)
+            if i == 3 and isinstance(lr, torch.Tensor):
+                lr.fill_(0.02); plain.param_groups[0]["lr"] = 0.02
+            g.replay(); plain.step()
+        for p, t in zip(params, twins): torch.testing.assert_close(p, t, rtol=1e-5, atol=1e-6)
+        count = o.state[params[0]]["step"]
+        assert count.is_cuda and count.item() == 8, (name, count)
+        again = getattr(torch.optim, name)(twins, lr=0.05, capturable=True, **options)
+        again.load_state_dict(plain.state_dict() | {"param_groups": [{**plain.state_dict()["param_groups"][0], "capturable": True}]})
+        assert again.state[twins[0]]["step"].is_cuda and again.state[twins[0]]["step"].item() == 8
+        again.step(); assert again.state[twins[0]]["step"].item() == 9
+print("same")
+p = torch.ones(2, device="cuda", requires_grad=True); p.grad = torch.ones_like(p)
+cuda.set_sync_debug_mode("error")
+o = torch.optim.AdamW([p], capturable=True)
+g = cuda.CUDAGraph()
+try:
+    with cuda.graph(g): o.step()
+except RuntimeError as e: print("step once before" in str(e))
+o.step()
+g.reset()
+with cuda.graph(g): o.step()
+g.replay(); g.replay()
+cuda.set_sync_debug_mode(0)
+print(o.state[p]["step"].item())
+for name in ("NAdam", "ASGD"):
+    try: getattr(torch.optim, name)([p], capturable=True).step()
+    except NotImplementedError as e: print(e)
+"""
+    assert printed(libraries, code) == [
+        "same",
+        "True",
+        "3.0",
+        "NAdam.step: capturable=True is not supported; steps are counted on the CPU",
+        "ASGD.step: capturable=True is not supported; steps are counted on the CPU",
+    ]

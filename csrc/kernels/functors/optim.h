@@ -16,11 +16,12 @@
 //
 // `at` makes the numbers of a parameter's step from the options of the op, once, in double. `f`
 // gives the new parameter, from p (after decoupled weight decay), its gradient g and its states s,
-// which it changes; Has::a, Has::b and Has::c tell which of the three states there are. The
-// members of the rule do not change in the loop, so that compilers convert them to T before it. The
-// order of roundings follows the textbook updates, tensor by tensor. A new optimizer needs this
-// struct, its name in the list at the end, and a class in python/taeda/optim, which names the
-// paper.
+// which it changes; Has::a, Has::b and Has::c tell which of the three states there are. Where a
+// device counts the steps (RuleInfo::on_device), `at` is given an infinite count, and `counted`
+// makes the numbers of a step from what it gave. The members of the rule do not change in the loop,
+// so that compilers convert them to T before it. The order of roundings follows the textbook
+// updates, tensor by tensor. A new optimizer needs this struct, its name in the list at the end,
+// and a class in python/taeda/optim, which names the paper.
 #pragma once
 
 #include "kernels/functors/position.h"
@@ -35,6 +36,12 @@ struct StepBase {
   double weight_decay = 0;  // an L2 penalty: added to the gradient
   double shrink = 1;        // decoupled weight decay: the parameter's factor
   bool maximize = false;
+
+  // For another learning rate, from the numbers for 1.
+  constexpr void set_rate(double rate) {
+    lr *= rate;
+    shrink = 1 - rate * (1 - shrink);
+  }
 };
 // Weight decay in either of its forms.
 constexpr StepBase step_base(double lr, double weight_decay, bool maximize,
@@ -88,6 +95,7 @@ struct RuleInfo {
   const char* numbers = "";   // lists of zero-dim tensors; the first one counts steps
   const char* options = "";   // as in a schema
   const char* doc = "";
+  bool on_device = false;  // whether a device may count the steps
 };
 // How many names such a list has.
 constexpr int count_names(const char* list) {
@@ -144,7 +152,8 @@ struct Adam : RunningMeans {
           "maximize: bool, decoupled: bool",
       .doc =
           "One Adam step on every parameter; AMSGrad's where `max_exp_avg_sqs` is not empty; "
-          "`decoupled` is AdamW's weight decay. Counts `steps` up."};
+          "`decoupled` is AdamW's weight decay. Counts `steps` up.",
+      .on_device = true};
   double root_correction;  // what the root of the mean square is divided by
   static Adam at(StepState& s, double lr, double beta1, double beta2, double weight_decay,
                  double eps, bool maximize, bool decoupled) {
@@ -152,6 +161,10 @@ struct Adam : RunningMeans {
            sqrt(1 - s.power(beta2, s.count))};
     r.lr = lr / (1 - s.power(beta1, s.count));
     return r;
+  }
+  FN void counted(double count) {
+    lr /= 1 - pow(beta1, count);
+    root_correction = sqrt(1 - pow(beta2, count));
   }
   template <class Has, class T> FN T f(T p, T g, T* s) const {
     s[0] = mean(s[0], g);
@@ -169,12 +182,14 @@ struct Adamax : RunningMeans {
       .options =
           "lr: float, beta1: float, beta2: float, weight_decay: float, eps: float, "
           "maximize: bool",
-      .doc = "One Adamax step on every parameter. Counts `steps` up."};
+      .doc = "One Adamax step on every parameter. Counts `steps` up.",
+      .on_device = true};
   static Adamax at(StepState& s, double lr, double beta1, double beta2, double weight_decay,
                    double eps, bool maximize) {
     return {
         {step_base(lr / (1 - s.power(beta1, s.count)), weight_decay, maximize), beta1, beta2, eps}};
   }
+  FN void counted(double count) { lr /= 1 - pow(beta1, count); }
   template <class Has, class T> FN T f(T p, T g, T* s) const {
     const T past = T(beta2) * s[1], now = abs(g) + T(eps);
     s[0] = mean(s[0], g);
@@ -222,20 +237,27 @@ struct RAdam : RunningMeans {
       .options =
           "lr: float, beta1: float, beta2: float, weight_decay: float, eps: float, "
           "maximize: bool, decoupled: bool",
-      .doc = "One RAdam step on every parameter. Counts `steps` up."};
+      .doc = "One RAdam step on every parameter. Counts `steps` up.",
+      .on_device = true};
   double rectifier;  // 0 while the variance is not known well enough to scale by
   static RAdam at(StepState& s, double lr, double beta1, double beta2, double weight_decay,
                   double eps, bool maximize, bool decoupled) {
-    // rho is the length of the approximated simple moving average (equations 5, 6).
-    const double power = s.power(beta2, s.count), limit = 2 / (1 - beta2) - 1;
-    const double rho = limit - 2 * s.count * power / (1 - power);
     RAdam r{{step_base(lr, weight_decay, maximize, decoupled), beta1, beta2, eps}, 0};
     r.lr = lr / (1 - s.power(beta1, s.count));
+    r.rectify(s.power(beta2, s.count), s.count);
+    return r;
+  }
+  FN void counted(double count) {
+    lr /= 1 - pow(beta1, count);
+    rectify(pow(beta2, count), count);
+  }
+  // rho is the length of the approximated simple moving average (equations 5, 6).
+  FN void rectify(double power, double count) {
+    const double limit = 2 / (1 - beta2) - 1, rho = limit - 2 * count * power / (1 - power);
     if (rho > 5) {
-      r.rectifier =
+      rectifier =
           sqrt((1 - power) * (rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho));
     }
-    return r;
   }
   template <class Has, class T> FN T f(T p, T g, T* s) const {
     s[0] = mean(s[0], g);
@@ -256,12 +278,14 @@ struct RmsProp : StepBase {
           "maximize: bool",
       .doc =
           "One RMSprop step on every parameter, with momentum and centred where those lists are "
-          "not empty. Counts `steps` up."};
+          "not empty. Counts `steps` up.",
+      .on_device = true};
   double alpha, momentum, eps;
   static RmsProp at(StepState&, double lr, double alpha, double eps, double weight_decay,
                     double momentum, bool maximize) {
     return {step_base(lr, weight_decay, maximize), alpha, momentum, eps};
   }
+  FN void counted(double) {}
   template <class Has, class T> FN T f(T p, T g, T* s) const {
     const T fresh = T(1 - alpha);
     T v = s[0] = T(alpha) * s[0] + fresh * g * g;
@@ -299,12 +323,14 @@ struct Adadelta : StepBase {
       .states = "square_avgs, acc_deltas",
       .numbers = "steps",
       .options = "lr: float, rho: float, eps: float, weight_decay: float, maximize: bool",
-      .doc = "One Adadelta step on every parameter. Counts `steps` up."};
+      .doc = "One Adadelta step on every parameter. Counts `steps` up.",
+      .on_device = true};
   double rho, eps;
   static Adadelta at(StepState&, double lr, double rho, double eps, double weight_decay,
                      bool maximize) {
     return {step_base(lr, weight_decay, maximize), rho, eps};
   }
+  FN void counted(double) {}
   template <class Has, class T> FN T f(T p, T g, T* s) const {
     const T kept = T(rho), fresh = T(1 - rho), e = T(eps);
     s[0] = kept * s[0] + fresh * g * g;
@@ -322,12 +348,14 @@ struct Rprop : StepBase {
       .options =
           "etaminus: float, etaplus: float, step_size_min: float, step_size_max: float, "
           "maximize: bool",
-      .doc = "One Rprop step on every parameter. Counts `steps` up."};
+      .doc = "One Rprop step on every parameter. Counts `steps` up.",
+      .on_device = true};
   double slower, faster, smallest, largest;
   static Rprop at(StepState&, double etaminus, double etaplus, double step_size_min,
                   double step_size_max, bool maximize) {
     return {step_base(0, 0, maximize), etaminus, etaplus, step_size_min, step_size_max};
   }
+  FN void counted(double) {}
   template <class Has, class T> FN T f(T p, T g, T* s) const {
     const T product = g * s[0], least = T(smallest), most = T(largest);
     const T size = s[1] * (product > 0 ? T(faster) : product < 0 ? T(slower) : T(1));

@@ -2,6 +2,7 @@
 #include "kernels/optim.h"
 
 #include <array>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,13 @@ struct Group {
   const TensorList& grads;
   std::array<const TensorList*, OptimUpdate::kOperands - 2> states{};
   std::array<const TensorList*, 3> numbers{};
+  bool may_count_on_device = false;
+  Tensor rate;  // on the device: what the learning rate is multiplied by
+
+  // Whether the kernel counts the steps, in the device's memory.
+  bool counts_on_device() const {
+    return numbers[0] && !numbers[0]->empty() && numbers[0]->front().is_off_host();
+  }
 };
 
 void check_like(const std::string& what, size_t i, const Tensor& param, const Tensor& other,
@@ -34,6 +42,22 @@ void check_like(const std::string& what, size_t i, const Tensor& param, const Te
       param.dtype() == other.dtype() || (is_floating(param.dtype()) && is_floating(other.dtype())),
       what, "(): parameter ", i, " has dtype ", name(param.dtype()), " but its ", role,
       " has dtype ", name(other.dtype()));
+}
+
+// Where steps are counted on the device, and the rate is.
+void check_counts(const Group& g) {
+  const Device device = g.params[0].device();
+  const bool there = g.counts_on_device();
+  check(!there || g.may_count_on_device, g.what, "(): steps must be counted on the CPU");
+  check(!g.rate.defined() || there, g.what, "(): a rate on the device needs `steps` there");
+  if (!there) return;
+  const auto check_number = [&](const Tensor& t, const char* role) {
+    check(t.device() == device && t.dtype() == DType::Float32 && t.numel() == 1, g.what,
+          "(): ", role, " must be one float32 on ", device, ", got ", t.numel(), " of ",
+          name(t.dtype()), " on ", t.device());
+  };
+  for (const Tensor& count : *g.numbers[0]) check_number(count, "a count of steps");
+  if (g.rate.defined()) check_number(g.rate, "rate");
 }
 
 // Checks every parameter before the first is changed, so that a failed step leaves everything
@@ -58,6 +82,7 @@ void check_group(const Group& g) {
           "(): counts of steps must be zero-dim float32 tensors");
     }
   }
+  if (n > 0) check_counts(g);
   for (size_t i = 0; i < n; ++i) {
     const Tensor& param = g.params[i];
     check(is_floating(param.dtype()) || is_complex(param.dtype()), g.what, "(): parameter ", i,
@@ -134,7 +159,11 @@ template <class Make> void step_group(const Group& g, Make&& make) {
   check_group(g);
   const size_t count = g.params.size();
   // Before steps are counted: where the kernel is missing, the CPU counts and makes them.
-  if (count && !kernels<OptimKernels>(g.params[0].device()).step) missing_kernel();
+  const bool there = g.counts_on_device();
+  if (count) {
+    const OptimKernels& k = kernels<OptimKernels>(g.params[0].device());
+    if (!(there ? k.counted_step : k.step)) missing_kernel();
+  }
   std::vector<Copy> copies;
   std::vector<OptimUpdate> updates;
   updates.reserve(count);
@@ -143,7 +172,11 @@ template <class Make> void step_group(const Group& g, Make&& make) {
   for (size_t i = 0; i < count; ++i) {
     StepNumber counter;
     StepState state{powers};
-    if (g.numbers[0]) {
+    if (there) {
+      state.count = std::numeric_limits<double>::infinity();
+      updates[i].count = (*g.numbers[0])[i].data_as<float>();
+      updates[i].rate = memory<const float>(g.rate);
+    } else if (g.numbers[0]) {
       counter = read((*g.numbers[0])[i]);
       state.count = counter.set(counter.value + 1);
     }
@@ -151,12 +184,15 @@ template <class Make> void step_group(const Group& g, Make&& make) {
       if (g.numbers[k]) state.numbers[k - 1] = read((*g.numbers[k])[i]);
     }
     updates[i].step = make(state);
-    if (g.numbers[0]) write((*g.numbers[0])[i], counter);
+    if (g.numbers[0] && !there) write((*g.numbers[0])[i], counter);
     for (size_t k = 1; k < g.numbers.size(); ++k) {
       if (g.numbers[k]) write((*g.numbers[k])[i], state.numbers[k - 1]);
     }
   }
-  if (count) kernels<OptimKernels>(g.params[0].device()).step(updates);
+  if (count) {
+    const OptimKernels& k = kernels<OptimKernels>(g.params[0].device());
+    there ? k.counted_step(updates) : k.step(updates);
+  }
   for (const Copy& copy : copies) {
     if (copy.to) copy_into(*copy.to, copy.values);
   }
@@ -183,12 +219,13 @@ template <class Rule> struct StepOp {
         names.remove_prefix(std::min(end + 2, names.size()));
       }
     }
-    return str(s, ", *, ", kInfo.options, ") -> None");
+    return str(s, ", *, ", kInfo.options, ", rate: Tensor? = None) -> None");
   }
 
   static Value run(Call& c) {
     const auto list = [&](int i) { return &std::get<TensorList>(c.args[static_cast<size_t>(i)]); };
-    Group g{c.op.name, *list(0), *list(1), {}, {}};
+    Group g{c.op.name, *list(0), *list(1), {}, {}, kInfo.on_device, {}};
+    if (const auto* rate = std::get_if<Tensor>(&c.args.back())) g.rate = *rate;
     for (int k = 0; k < kStates + kOptional; ++k) {
       if (k < kStates || !list(2 + k)->empty()) g.states[static_cast<size_t>(k)] = list(2 + k);
     }

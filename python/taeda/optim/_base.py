@@ -83,6 +83,7 @@ class PerTensorOptimizer(Optimizer):
 
     _foreach_refuses_autograd = True
     _met_gradient = False  # or been told that there was none
+    _counts_on_device = False  # whether `capturable` is there
     _new_state: Callable[[Tensor, dict[str, Any]], dict[str, Any]]
     _update: Callable[[Tensor, Tensor, dict[str, Any], dict[str, Any]], None]
 
@@ -96,6 +97,10 @@ class PerTensorOptimizer(Optimizer):
             for name in self._counts:
                 if isinstance(values.get(name), (int, float)):
                     values[name] = new_step(values[name])
+        for group in self.param_groups:
+            if group.get("capturable"):
+                for param in group["params"]:
+                    self._count_on_device(param)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once, from their gradients.
@@ -127,6 +132,15 @@ class PerTensorOptimizer(Optimizer):
             self._look_for_gradients()
         return loss
 
+    def _count_on_device(self, param: Tensor) -> None:
+        """Move a parameter's counts to where it is, so that a graph may count."""
+        for name in self._counts:
+            count = self.state.get(param, {}).get(name)
+            if isinstance(count, taeda.Tensor) and count.device.type == "cpu" and param.is_cuda:
+                self.state[param][name] = taeda.full(
+                    (), count.item(), dtype=taeda.float32, device=param.device
+                )
+
     def _look_for_gradients(self) -> None:
         """Warn, once, if a step has found no gradient at all, and none has before."""
         parameters = [p for group in self.param_groups for p in group["params"]]
@@ -151,10 +165,14 @@ class PerTensorOptimizer(Optimizer):
         for name, param in self.named_params(group):
             if param.grad is None:
                 continue
-            if get("capturable"):
+            if get("capturable") and not param.is_cuda:
                 raise AssertionError(
                     f"{who}.step: capturable=True is for parameters on a GPU, whose steps a graph "
                     f"records; {name} is on {param.device}"
+                )
+            if get("capturable") and not self._counts_on_device:
+                raise NotImplementedError(
+                    f"{who}.step: capturable=True is not supported; steps are counted on the CPU"
                 )
             if contradict:
                 raise AssertionError(
@@ -170,12 +188,12 @@ class PerTensorOptimizer(Optimizer):
     def _check_capture(self, group: dict[str, Any]) -> None:
         """Raise where a graph would record a step that is another one each time."""
         params = group["params"]
-        if not (self._counts and params and params[0].is_cuda):
+        if not (self._counts and params and params[0].is_cuda) or group.get("capturable"):
             return
         if taeda.cuda.is_current_stream_capturing():
             raise RuntimeError(
                 f"{type(self).__name__}.step: a graph cannot record steps that are counted, since "
-                "every replay would make the same one; step outside of the graph, or use SGD"
+                "every replay would make the same one; give the optimizer capturable=True"
             )
 
     def _step_group(self, group: dict[str, Any]) -> None:
@@ -232,6 +250,7 @@ class FusedOptimizer(PerTensorOptimizer):
     _state_lists: ClassVar[tuple[str, ...]]  # the pieces of state that it takes, in order
     _numbers: Callable[[dict[str, Any]], dict[str, Any]]
     _run: ClassVar[Callable[..., None]]
+    _counts_on_device = True
     # Steps parameters whose gradients are all sparse; None if these are refused.
     _step_sparse: Callable[[list[Any], dict[str, Any]], None] | None = None
 
@@ -245,7 +264,7 @@ class FusedOptimizer(PerTensorOptimizer):
             self._say_before_change()
             super()._step_group(group)
             return
-        names, numbers = self._state_names(group), self._numbers(group)
+        names, numbers = self._state_names(group), self._step_numbers(group)
         try:
             stepped = _C._fused_step(self._op, group["params"], self.state, names, numbers)
         except (RuntimeError, TypeError):
@@ -259,6 +278,14 @@ class FusedOptimizer(PerTensorOptimizer):
         elif lists[0]:
             self._call(lists, group, numbers)
 
+    def _step_numbers(self, group: dict[str, Any]) -> dict[str, Any]:
+        """What ``_numbers`` gives; a learning rate on the device is read there."""
+        lr = group["lr"]
+        if not (group.get("capturable") and isinstance(lr, taeda.Tensor) and lr.is_cuda):
+            return self._numbers(group)
+        numbers = self._numbers({**group, "lr": 1.0})
+        return {**numbers, "rate": lr.detach().float()} if "lr" in numbers else numbers
+
     def _say_before_change(self) -> None:
         if self._before_change is not None:
             self._before_change(self)
@@ -269,9 +296,16 @@ class FusedOptimizer(PerTensorOptimizer):
 
     def _step_first(self, group: dict[str, Any]) -> None:
         """Step a group of which some parameters have no state yet."""
+        if group.get("capturable") and taeda.cuda.is_current_stream_capturing():
+            raise RuntimeError(
+                f"{type(self).__name__}.step: a graph cannot record the first step, which makes "
+                "the optimizer's state: every replay would make it anew; step once before"
+            )
         for param in group["params"]:
             if param.grad is not None and not self.state[param]:
                 self.state[param].update(self._new_state(param, group))
+                if group.get("capturable"):
+                    self._count_on_device(param)
         lists = _C._step_lists(group["params"], self.state, self._state_names(group))
         if lists is None:
             raise KeyError(
@@ -279,7 +313,7 @@ class FusedOptimizer(PerTensorOptimizer):
                 f"{[name for name in self._state_names(group) if name]}, which the group's "
                 "options ask for"
             )
-        self._call(lists, group, self._numbers(group))
+        self._call(lists, group, self._step_numbers(group))
 
     def _call(self, lists: list[list[Any]], group: dict[str, Any], numbers: dict[str, Any]) -> None:
         """Call the C++ step; where it does not take the parameters, step by operations."""

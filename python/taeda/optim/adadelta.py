@@ -27,7 +27,8 @@ class Adadelta(FusedOptimizer):
         eps: added to both mean squares.
         weight_decay: factor of the L2 penalty.
         foreach: PyTorch's choice among its implementations; all values do the same here.
-        capturable: for steps that a GPU graph records; ``step`` refuses it for other parameters.
+        capturable: count steps on the GPU, so that a graph can record them; the learning rate may
+            be a tensor there. ``step`` refuses it for other parameters.
         maximize: climb the objective instead of descending it.
         differentiable: record the step itself, so that gradients flow through it.
 

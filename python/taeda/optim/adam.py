@@ -49,7 +49,8 @@ class Adam(FusedOptimizer):
         foreach: PyTorch's choice among its implementations. All of a group's parameters are
             updated in one call here, whether it is None, True or False.
         maximize: climb the objective instead of descending it.
-        capturable: for steps that a GPU graph records; ``step`` refuses it for other parameters.
+        capturable: count steps on the GPU, so that a graph can record them; the learning rate may
+            be a tensor there. ``step`` refuses it for other parameters.
         differentiable: record the step itself, so that gradients flow through it; slower.
         fused: like ``foreach``; the two cannot both be True.
         decoupled_weight_decay: shrink the parameter by ``lr * weight_decay`` instead.

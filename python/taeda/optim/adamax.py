@@ -31,7 +31,8 @@ class Adamax(FusedOptimizer):
         foreach: PyTorch's choice among its implementations; all values do the same here.
         maximize: climb the objective instead of descending it.
         differentiable: record the step itself, so that gradients flow through it.
-        capturable: for steps that a GPU graph records; ``step`` refuses it for other parameters.
+        capturable: count steps on the GPU, so that a graph can record them; the learning rate may
+            be a tensor there. ``step`` refuses it for other parameters.
 
     Raises:
         ValueError: an option is out of its range.

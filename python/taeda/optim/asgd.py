@@ -37,7 +37,7 @@ class ASGD(FusedOptimizer):
         foreach: PyTorch's choice among its implementations; all values do the same here.
         maximize: climb the objective instead of descending it.
         differentiable: record the step itself, so that gradients flow through it.
-        capturable: for steps that a GPU graph records; ``step`` refuses it for other parameters.
+        capturable: as in PyTorch; ``step`` refuses it, since steps are counted on the CPU.
 
     Raises:
         ValueError: an option is out of its range.
@@ -51,6 +51,7 @@ class ASGD(FusedOptimizer):
     """
 
     _op = "_fused_asgd_"
+    _counts_on_device = False
     _state_lists = ("ax", "step", "eta", "mu")
     _counts = ("step", "eta", "mu")
 

@@ -30,7 +30,7 @@ class NAdam(FusedOptimizer):
         decoupled_weight_decay: shrink the parameter by ``lr * weight_decay``, as AdamW does.
         foreach: PyTorch's choice among its implementations; all values do the same here.
         maximize: climb the objective instead of descending it.
-        capturable: for steps that a GPU graph records; ``step`` refuses it for other parameters.
+        capturable: as in PyTorch; ``step`` refuses it, since steps are counted on the CPU.
         differentiable: record the step itself, so that gradients flow through it.
 
     Raises:
@@ -38,6 +38,7 @@ class NAdam(FusedOptimizer):
     """
 
     _op = "_fused_nadam_"
+    _counts_on_device = False
     _state_lists = ("exp_avg", "exp_avg_sq", "step", "mu_product")
     _counts = ("step", "mu_product")
 

@@ -30,7 +30,8 @@ class RAdam(FusedOptimizer):
         decoupled_weight_decay: shrink the parameter by ``lr * weight_decay``, as AdamW does.
         foreach: PyTorch's choice among its implementations; all values do the same here.
         maximize: climb the objective instead of descending it.
-        capturable: for steps that a GPU graph records; ``step`` refuses it for other parameters.
+        capturable: count steps on the GPU, so that a graph can record them; the learning rate may
+            be a tensor there. ``step`` refuses it for other parameters.
         differentiable: record the step itself, so that gradients flow through it.
 
     Raises:

@@ -29,7 +29,8 @@ class RMSprop(FusedOptimizer):
         weight_decay: factor of the L2 penalty.
         momentum: share of the velocity that is kept.
         centered: divide by the root of the variance instead of the mean square.
-        capturable: for steps that a GPU graph records; ``step`` refuses it for other parameters.
+        capturable: count steps on the GPU, so that a graph can record them; the learning rate may
+            be a tensor there. ``step`` refuses it for other parameters.
         foreach: PyTorch's choice among its implementations; all values do the same here.
         maximize: climb the objective instead of descending it.
         differentiable: record the step itself, so that gradients flow through it.

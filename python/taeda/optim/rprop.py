@@ -31,7 +31,8 @@ class Rprop(FusedOptimizer):
         lr: the first steps' size, a number or a tensor of one element.
         etas: the factors by which sizes shrink, between 0 and 1, and grow, above 1.
         step_sizes: the smallest and the largest size.
-        capturable: for steps that a GPU graph records; ``step`` refuses it for other parameters.
+        capturable: count steps on the GPU, so that a graph can record them; the learning rate may
+            be a tensor there. ``step`` refuses it for other parameters.
         foreach: PyTorch's choice among its implementations; all values do the same here.
         maximize: climb the objective instead of descending it.
         differentiable: record the step itself, so that gradients flow through it.

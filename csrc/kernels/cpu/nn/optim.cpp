@@ -111,4 +111,4 @@ void step(std::span<const OptimUpdate> updates) {
 }  // namespace
 }  // namespace taeda::cpu
 
-const taeda::OptimKernels taeda::OptimKernels::cpu = {cpu::step};
+const taeda::OptimKernels taeda::OptimKernels::cpu = {cpu::step, nullptr};

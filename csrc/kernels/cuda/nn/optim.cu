@@ -1,6 +1,7 @@
 // Optimizers' steps: the rules of kernels/functors/optim.h, for many parameters in one launch.
 #include "kernels/optim.h"
 
+#include <optional>
 #include <vector>
 
 #include "kernels/cuda/common/vector.h"
@@ -22,6 +23,7 @@ template <class Rule> struct Update {
   bool vectors;  // all operands are aligned for vectors
   int64_t n;
   Rule rule;
+  const Rule* counted;  // in the device's memory, where it counts the steps; else null
 
   template <class T, int N> __device__ Neighbours<T, N> read(int k, int64_t i) const {
     const char* p = data[k] + i * size_of(dtypes[k]);
@@ -41,8 +43,7 @@ static_assert(sizeof(Updates<portable::NAdam>) <= 32000);
 
 // The elements from i on.
 template <class T, int N, class Has, class Rule>
-__device__ __forceinline__ void step_at(const Update<Rule>& u, int64_t i) {
-  const Rule& o = u.rule;
+__device__ __forceinline__ void step_at(const Update<Rule>& u, const Rule& o, int64_t i) {
   const T sign = o.maximize ? T(-1) : T(1), decay = T(o.weight_decay), shrink = T(o.shrink);
   constexpr bool has[3] = {Has::a, Has::b, Has::c};
   Neighbours<T, N> p = u.template read<T, N>(0, i);
@@ -61,15 +62,44 @@ __device__ __forceinline__ void step_at(const Update<Rule>& u, int64_t i) {
     if (has[k]) u.write(2 + k, i, states[k]);
 }
 
-template <class T, class Rule, class Has>
+// The rule's numbers are arguments of the kernel, or where the steps are counted on the device,
+// there.
+template <class T, class Rule, class Has, bool counted>
 __global__ void step_all(const __grid_constant__ Updates<Rule> updates) {
   constexpr int vector = 16 / sizeof(T);
   const Update<Rule>& u = updates.all[blockIdx.y];
   const int64_t step = int64_t{gridDim.x} * blockDim.x,
                 first = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const int64_t vectors = u.vectors ? u.n / vector : 0;
-  for (int64_t i = first; i < vectors; i += step) step_at<T, vector, Has>(u, i * vector);
-  for (int64_t i = vectors * vector + first; i < u.n; i += step) step_at<T, 1, Has>(u, i);
+  const auto run = [&](const Rule& rule) {
+    for (int64_t i = first; i < vectors; i += step) step_at<T, vector, Has>(u, rule, i * vector);
+    for (int64_t i = vectors * vector + first; i < u.n; i += step) step_at<T, 1, Has>(u, rule, i);
+  };
+  if constexpr (counted) {
+    const Rule rule = *u.counted;
+    run(rule);
+  } else {
+    run(u.rule);
+  }
+}
+
+template <class Rule> struct Counts {
+  struct {
+    Rule rule;
+    float* count;
+    const float* rate;
+  } all[kPerLaunch];
+};
+
+// Counts the steps, and makes the numbers that follow from that.
+template <class Rule>
+__global__ void count_steps(const __grid_constant__ Counts<Rule> counts, Rule* out) {
+  const auto& from = counts.all[threadIdx.x];
+  Rule rule = from.rule;
+  if (from.rate) rule.set_rate(*from.rate);
+  *from.count += 1;
+  rule.counted(*from.count);
+  out[threadIdx.x] = rule;
 }
 
 // Runs `count` updates that have the same states, chosen one after the other.
@@ -79,7 +109,11 @@ void choose(const Updates<Rule>& updates, int count, int64_t longest) {
                 most = always + count_names(Rule::info.optional);
   if constexpr (k == 3) {
     const dim3 grid(blocks_for((longest + 3) / 4), static_cast<unsigned>(count));
-    launch(step_all<T, Rule, States<Known...>>, grid, kThreads, 0, updates);
+    const auto run = [&](auto kernel) { launch(kernel, grid, kThreads, 0, updates); };
+    if constexpr (Rule::info.on_device) {
+      if (updates.all[0].counted) return run(step_all<T, Rule, States<Known...>, true>);
+    }
+    run(step_all<T, Rule, States<Known...>, false>);
   } else if constexpr (k < always || k >= most) {
     choose<T, Rule, Known..., (k < always)>(updates, count, longest);
   } else {
@@ -113,9 +147,22 @@ size_t run_length(std::span<const OptimUpdate> all, size_t first) {
   return n;
 }
 
+template <class Rule> void count_steps_of(std::span<const OptimUpdate> part, Rule* out) {
+  if constexpr (Rule::info.on_device) {
+    Counts<Rule> counts;
+    for (size_t i = 0; i < part.size(); ++i)
+      counts.all[i] = {std::get<Rule>(part[i].step), part[i].count, part[i].rate};
+    launch(count_steps<Rule>, 1, static_cast<unsigned>(part.size()), 0, counts, out);
+  } else {
+    missing_kernel();
+  }
+}
+
 template <class Rule> void run(std::span<const OptimUpdate> part) {
   Updates<Rule> updates;
   int64_t longest = 0;
+  std::optional<Workspace> counted;
+  if (part[0].count) counted.emplace(part.size() * sizeof(Rule));
   const bool wide = part[0].dtypes[0] == DType::Float64;
   for (size_t i = 0; i < part.size(); ++i) {
     const OptimUpdate& from = part[i];
@@ -131,8 +178,10 @@ template <class Rule> void run(std::span<const OptimUpdate> part) {
     }
     to.n = from.n;
     to.rule = std::get<Rule>(from.step);
+    to.counted = counted ? counted->as<Rule>() + i : nullptr;
     longest = std::max(longest, from.n);
   }
+  if (counted) count_steps_of(part, counted->as<Rule>());
   if (longest == 0) return;
   const int count = static_cast<int>(part.size());
   if (wide) choose<double, Rule>(updates, count, longest);
@@ -148,7 +197,7 @@ void step(std::span<const OptimUpdate> updates) {
   }
 }
 
-const OptimKernels table{step};
+const OptimKernels table{step, step};
 
 }  // namespace
 
