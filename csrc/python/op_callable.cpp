@@ -216,10 +216,16 @@ void warn_of_old_signature(const std::string& name) {
   return must(python_call(PyObject_Call, make.get(), args.get(), given.get()));
 }
 
-[[gnu::cold]] void check_pinned(const Op& op, const Tensor& made) {
-  check(is_host(made.device()), op.name,
+// A factory's tensor, in pinned memory.
+[[gnu::cold]] Value run_pinned(const Op& op, Values& values, Tensor out,
+                               const ArgumentSummary& seen) {
+  const PinnedScope pinned;
+  Value result = run(op, values, std::move(out), seen);
+  const Device device = std::get<Tensor>(result).device();
+  check(is_host(device), op.name,
         "(): pin_memory=True: only dense CPU tensors can be pinned, and this one is on device ",
-        to_string(made.device()));
+        to_string(device));
+  return result;
 }
 
 PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& call, Values& values,
@@ -241,9 +247,8 @@ PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& cal
     target = tensor_of(out);
     take_dtype_of(target, s, values);
   }
-  const PinnedScope pinned(extras.pin_memory);
-  Value result = run(op, values, std::move(target), seen);
-  if (extras.pin_memory) check_pinned(op, std::get<Tensor>(result));
+  Value result = extras.pin_memory ? run_pinned(op, values, std::move(target), seen)
+                                   : run(op, values, std::move(target), seen);
   if (extras.requires_grad) {
     check(is_inexact(std::get<Tensor>(result).dtype()), op.name,
           "(): Only Tensors of floating point and complex dtype can require gradients");

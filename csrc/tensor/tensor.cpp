@@ -34,14 +34,15 @@ static void deallocate_on(Device device, void* block, size_t nbytes) {
   else device_runtime(device.type)->deallocate(block, nbytes, device.index);
 }
 
-TAEDA_FAST_TLS static thread_local constinit bool allocating_pinned = false;
-PinnedScope::PinnedScope(bool on) : before_(std::exchange(allocating_pinned, on)) {}
-PinnedScope::~PinnedScope() { allocating_pinned = before_; }
+TAEDA_FAST_TLS static thread_local constinit size_t most_pinned = 0;  // bytes
+PinnedScope::PinnedScope(bool on, size_t most)
+    : before_(std::exchange(most_pinned, on ? most : most_pinned)) {}
+PinnedScope::~PinnedScope() { most_pinned = before_; }
 
 Ref<Storage> Storage::allocate(size_t nbytes, Device device) {
   require_available(device);
   const bool here = is_host(device);
-  if (here && allocating_pinned) [[unlikely]]
+  if (here && most_pinned > 0 && nbytes <= most_pinned) [[unlikely]]
     return pinned(nbytes);
   auto s = make(here && nbytes <= kInlineBytes ? nbytes : 0);
   s->device = with_index(device);

@@ -47,16 +47,16 @@ struct alignas(cpu::kAlignment) Storage : RefCounted {
   static Ref<Storage> make(size_t inline_bytes);
 };
 
-// While one lives, what its thread allocates on the CPU is pinned.
+// While one lives with `on`, what its thread allocates on the CPU, up to `most` bytes, is pinned.
 class PinnedScope {
  public:
-  explicit PinnedScope(bool on = true);
+  explicit PinnedScope(bool on = true, size_t most = SIZE_MAX);
   PinnedScope(const PinnedScope&) = delete;
   PinnedScope& operator=(const PinnedScope&) = delete;
   ~PinnedScope();
 
  private:
-  bool before_;
+  size_t before_;
 };
 
 // A storage exported to NumPy, a buffer or DLPack: kept alive and pinned (never resized) while this

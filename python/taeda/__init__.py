@@ -211,9 +211,20 @@ def is_inference(input: Tensor) -> builtins.bool:
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """Set the default dtype by the old name of a tensor type, such as ``taeda.DoubleTensor``."""
-    from taeda._tensor.types import as_dtype
+    """Set the default dtype by the old name of a tensor type, such as ``taeda.DoubleTensor``.
 
+    Types of CUDA tensors make the current device the default one, too.
+    """
+    from taeda._tensor.types import as_dtype, is_cuda_type
+
+    if is_cuda_type(t):
+        from taeda import cuda
+
+        if not cuda.is_available():
+            raise TypeError(f"type {t} not available: there is no CUDA device")
+        set_default_device("cuda")
+    elif get_default_device().type == "cuda":
+        set_default_device("cpu")
     set_default_dtype(as_dtype(t))
 
 

@@ -235,6 +235,19 @@ scaler.update(8.0); print(scaler.get_scale())
     assert printed(libraries, SCALER + code) == ["2 131072.0 131072.0", "True", "131072.0", "8.0"]
 
 
+def test_the_trainer_computes_in_lower_precision(libraries):
+    code = """
+net, x = model_and_data("cuda")
+seen = []
+net[0].register_forward_hook(lambda module, args, out: seen.append(out.dtype))
+o = torch.optim.SGD(net.parameters(), lr=0.1)
+trainer = torch.Trainer(net, F.mse_loss, o, callbacks=[torch.training.MixedPrecision(torch.float16)])
+trainer.step(x, torch.zeros(16, 1).cuda())
+print(seen[0], net[0].weight.dtype)
+"""
+    assert printed(libraries, SCALER + code) == ["taeda.float16 taeda.float32"]
+
+
 def test_unscaling_many_gradients(libraries):
     code = """
 unscale = torch._C.ops._amp_foreach_non_finite_check_and_unscale_

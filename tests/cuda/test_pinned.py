@@ -21,6 +21,9 @@ print(all(m.is_pinned() for m in made), made[3].tolist(), made[4].tolist(), made
 print(torch.zeros(2, pin_memory=False).is_pinned(), torch.zeros(2).is_pinned())
 w = torch.ones(2, requires_grad=True); w.pin_memory().sum().backward(); print(w.grad.tolist())
 print(torch.ops.aten._pin_memory.default(x).is_pinned())
+packed = torch.nn.utils.rnn.pack_sequence([torch.ones(2), torch.ones(3)], enforce_sorted=False)
+pinned = packed.pin_memory()
+print(packed.is_pinned(), pinned.is_pinned(), pinned.sorted_indices.is_pinned(), pinned.data.tolist() == packed.data.tolist())
 """
     assert printed(libraries, code) == [
         "False True True (1, 3) True",
@@ -29,6 +32,7 @@ print(torch.ops.aten._pin_memory.default(x).is_pinned())
         "False False",
         "[1.0, 1.0]",
         "True",
+        "False True True True",
     ]
 
 
@@ -99,9 +103,10 @@ print(third[5].item())
 stats = cuda.host_memory_stats()
 print(stats["allocations.current"], stats["allocations.allocated"], stats["segments.current"])
 print(cuda.host_memory_stats_as_nested_dict()["allocated_bytes"]["peak"])
+torch.accelerator.empty_host_cache(); print(cuda.host_memory_stats()["segments.current"])
 cuda.reset_peak_host_memory_stats(); print(cuda.host_memory_stats()["allocated_bytes.peak"])
 """
-    assert printed(libraries, code) == ["True True [1.0, 2.0]", "3.0", "0 3 2", "4096", "0"]
+    assert printed(libraries, code) == ["True True [1.0, 2.0]", "3.0", "0 3 2", "4096", "0", "0"]
 
 
 def test_copies_between_devices_wait_for_nothing(libraries):

@@ -49,7 +49,7 @@ print(x.is_cuda, x.get_device(), torch.get_device_module("cuda") is cuda)
 def test_what_it_lacks_is_missing_by_name(libraries):
     code = """
 from taeda.cuda import *
-print([n for n in ("memory_cached", "clock_rate", "make_graphed_callables", "temperature") if hasattr(cuda, n)])
+print([n for n in ("memory_cached", "clock_rate", "MemPool", "temperature") if hasattr(cuda, n)])
 print(is_tf32_supported(), set(cuda.__all__) <= set(vars(cuda)))
 """
     assert printed(libraries, code) == ["[]", "True True"]
@@ -160,6 +160,17 @@ thread.start(); thread.join()
 print(cuda.current_stream() == s, there[0] == cuda.default_stream())
 """
     assert printed(libraries, code) == ["True True"]
+
+
+def test_streams_of_other_libraries(libraries):
+    code = """
+s = cuda.Stream()
+e = cuda.ExternalStream(s.cuda_stream)
+print(e == s, isinstance(e, cuda.Stream), cuda.get_stream_from_external(s.cuda_stream, "cuda:0") == s)
+with cuda.stream(e): x = torch.ones(2, device="cuda") + 1; print(cuda.current_stream() == s)
+e.synchronize(); print(x.tolist())
+"""
+    assert printed(libraries, code) == ["True True True", "True", "[2.0, 2.0]"]
 
 
 def test_training_waits_for_nothing(libraries):
@@ -398,3 +409,89 @@ def test_other_devices_may_be_registered_beside_it(libraries, tmp_path):
     guard = compiled(source, tmp_path / "mine.so")
     code = f"torch.register_device('mine', {str(guard)!r}); print((torch.ones(2, device='cuda') + 1).to('mine').device)"
     assert printed(libraries, code) == ["mine:0"]
+
+
+def test_types_of_tensors(libraries):
+    code = """
+x = cuda.FloatTensor(2, 3)
+print(x.device, x.dtype, tuple(x.shape), x.type(), cuda.LongTensor([1, 2]).tolist())
+print(isinstance(x, cuda.FloatTensor), isinstance(x, torch.FloatTensor), isinstance(x.cpu(), torch.FloatTensor), isinstance(x, cuda.HalfTensor))
+print(x.type("torch.cuda.HalfTensor").type(), x.type(torch.FloatTensor).device, torch.ones(2).type(cuda.IntTensor).type(), x.type(torch.float64).type())
+y = torch.ones(2, device="cuda:1")
+print(y.type(cuda.DoubleTensor).device)
+torch.set_default_tensor_type(cuda.DoubleTensor)
+print(torch.zeros(2).type())
+torch.set_default_tensor_type(torch.FloatTensor)
+print(torch.zeros(2).type())
+"""
+    assert printed(libraries, code) == [
+        "cuda:0 taeda.float32 (2, 3) taeda.cuda.FloatTensor [1, 2]",
+        "True False True False",
+        "taeda.cuda.HalfTensor cpu taeda.cuda.IntTensor taeda.cuda.DoubleTensor",
+        "cuda:1",
+        "taeda.cuda.DoubleTensor",
+        "taeda.FloatTensor",
+    ]
+
+
+def test_profilers(libraries, tmp_path):
+    """The stub says what the driver is told; a stand-in for the package nvtx what it is told."""
+    (tmp_path / "nvtx.py").write_text("""
+def push_range(message): print("push", message)
+def pop_range(): print("pop")
+def start_range(message): return ("range", message)
+def end_range(begun): print("end", begun)
+def mark(message): print("mark", message)
+""")
+    code = f"""
+import sys
+with cuda.profiler.profile(): print("work", flush=True)
+nvtx = cuda.nvtx
+sys.modules["nvtx"] = None
+try: nvtx.mark("a")
+except RuntimeError as e: print(e)
+del sys.modules["nvtx"]
+sys.path.insert(0, {str(tmp_path)!r})
+print(nvtx.range_push("a"), nvtx.range_push("b"), nvtx.range_pop(), nvtx.range_pop())
+with nvtx.range("step {{}}", 3): nvtx.mark("here")
+first = nvtx.range_start("long"); nvtx.range_end(first)
+try: nvtx.range_end(first)
+except RuntimeError as e: print(e)
+"""
+    assert printed(libraries, code) == [
+        "profiler starts",
+        "work",
+        "profiler stops",
+        "cuda.nvtx.mark: the package nvtx is needed: pip install nvtx",
+        "push a",
+        "push b",
+        "pop",
+        "pop",
+        "0 1 1 0",
+        "push step 3",
+        "mark here",
+        "pop",
+        "end ('range', 'long')",
+        "cuda.nvtx.range_end: no range has the number 1",
+    ]
+
+
+def test_the_accelerator_is_cuda(libraries):
+    code = """
+a = torch.accelerator
+print(a.is_available(), a.device_count(), a.current_accelerator(), a.current_device_index())
+with a.device_index(1): print(a.current_device_index(), torch.ones(1, device="cuda").device)
+a.set_device_index("cuda:1"); a.synchronize(); print(a.current_device_idx(), a.current_stream() == cuda.current_stream())
+x = torch.ones(1 << 20, device="cuda")
+print(a.memory_allocated() == cuda.memory_allocated() > 0, a.get_memory_info() == cuda.mem_get_info(), a.memory_stats(0)["num_ooms"])
+a.empty_cache(), a.empty_host_cache(); print(torch.bfloat16 in a.get_device_capability()["supported_dtypes"])
+"""
+    assert printed(libraries, code) == [
+        "True 2 cuda 0",
+        "1 cuda:1",
+        "1 True",
+        "True True 0",
+        "True",
+    ]
+    code = "a = torch.accelerator; print(a.is_available(), a.device_count(), a.current_accelerator(True))"
+    assert printed(libraries, code, STUB_DEVICES="0") == ["False 0 None"]

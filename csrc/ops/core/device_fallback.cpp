@@ -86,7 +86,8 @@ class HostCall {
 
   Value make(Call& on_host) const {
     const Kernel& factory = c_.op.factory;
-    const PinnedScope pinned(device_runtime(target_.type)->pinned);
+    // More pinned memory would be kept than is ever used again.
+    const PinnedScope pinned(device_runtime(target_.type)->pinned, size_t{1} << 20);
     return factory.run(factory.fn, on_host);
   }
 

@@ -62,8 +62,9 @@ def _type(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     from taeda._tensor import types as _tensor_types
 
     if dtype is None:
-        return _tensor_types.type_string(self.dtype, self.layout)
-    return self.to(_tensor_types.as_dtype(dtype), non_blocking=non_blocking)
+        return _tensor_types.type_string(self.dtype, self.layout, self.is_cuda)
+    device = _tensor_types.device_of(dtype, self)
+    return self.to(device, _tensor_types.as_dtype(dtype), non_blocking=non_blocking)
 
 
 # ---- making tensors like this one ---------------------------------------------------------------

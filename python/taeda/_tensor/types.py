@@ -51,6 +51,7 @@ class tensortype(type):
             isinstance(instance, _C.Tensor)
             and instance.dtype == cls.dtype
             and instance.layout == cls.layout
+            and instance.is_cuda == cls.is_cuda
         )
 
     def __subclasscheck__(cls, subclass: type) -> bool:
@@ -72,18 +73,19 @@ TYPES: dict[str, Any] = {
 
 
 class cudatensortype(tensortype):
-    """The class of ``cuda.FloatTensor`` and its like, of which this build has no tensors."""
+    """The class of ``cuda.FloatTensor`` and its like: calling one makes a Tensor on a device."""
 
     device = _C.device("cuda")
     is_cuda = True
 
     def __call__(cls, *args: Any) -> Any:
-        raise TypeError(
-            f"type taeda.cuda.{cls.__name__} not available: taeda is not compiled with CUDA"
-        )
+        import taeda
 
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return super().__instancecheck__(instance) and bool(instance.is_cuda)
+        if not taeda.cuda.is_available():
+            raise TypeError(
+                f"type taeda.cuda.{cls.__name__} not available: there is no CUDA device"
+            )
+        return _C._legacy_tensor(cls.dtype, *args).cuda()
 
     def __repr__(cls) -> str:
         return f"<class 'taeda.cuda.{cls.__name__}'>"
@@ -148,21 +150,44 @@ def sparse_types() -> dict[str, Any]:
     }
 
 
-def type_string(dtype: Any, layout: Any = _C.strided) -> str:
+def type_string(dtype: Any, layout: Any = _C.strided, cuda: bool = False) -> str:
     """Return the name that ``Tensor.type()`` gives a dtype, such as ``taeda.FloatTensor``.
 
-    Tensors of layout ``sparse_coo`` have names like ``taeda.sparse.FloatTensor``.
+    Tensors of layout ``sparse_coo`` have names like ``taeda.sparse.FloatTensor``, those on CUDA
+    devices like ``taeda.cuda.FloatTensor``.
     """
     name = _STRINGS[dtype]
-    return name.replace(".", ".sparse.") if layout == _C.sparse_coo else name
+    kinds = [*(["cuda"] if cuda else []), *(["sparse"] if layout == _C.sparse_coo else [])]
+    return name.replace(".", "".join(f".{kind}" for kind in kinds) + ".")
+
+
+def is_cuda_type(kind: Any) -> bool:
+    """Whether a tensor type, or the name of one, is for tensors on CUDA devices."""
+    return isinstance(kind, cudatensortype) or (isinstance(kind, str) and ".cuda." in kind)
+
+
+def device_of(kind: Any, tensor: Any) -> Any:
+    """Where a tensor of this type is: a dtype leaves it where it is, as do types for other places.
+
+    Args:
+        kind: a dtype, a tensor type or the name of one.
+        tensor: what is converted.
+    """
+    if is_cuda_type(kind):
+        import taeda
+
+        if not taeda.cuda.is_available():
+            raise RuntimeError(
+                f"type(): {kind!r} is for CUDA tensors, and there is no CUDA support"
+            )
+        return tensor.device if tensor.is_cuda else _C.device("cuda")
+    return tensor.device if isinstance(kind, _C.dtype) or not tensor.is_cuda else _C.device("cpu")
 
 
 def as_dtype(kind: Any) -> Any:
     """Return the dtype for a dtype, a tensor type or the name of one."""
     if isinstance(kind, _C.dtype):
         return kind
-    if isinstance(kind, cudatensortype) or (isinstance(kind, str) and ".cuda." in kind):
-        raise RuntimeError(f"type(): {kind!r} is for CUDA tensors; taeda has no CUDA support")
     if isinstance(kind, tensortype):
         return kind.dtype
     if isinstance(kind, str):

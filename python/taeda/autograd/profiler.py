@@ -79,7 +79,9 @@ class profile:
 
 
 class emit_nvtx:
-    """Tell NVIDIA's profiler about each operation. There is no CUDA, so it cannot be entered.
+    """Tell NVIDIA's profiler about each operation, which is not supported: it cannot be entered.
+
+    ``cuda.nvtx.range`` marks parts of a program.
 
     Args:
         enabled: False does nothing.
@@ -92,7 +94,9 @@ class emit_nvtx:
 
     def __enter__(self) -> emit_nvtx:
         if self.enabled:
-            raise RuntimeError("emit_nvtx: taeda is not compiled with CUDA; there is no NVTX")
+            raise RuntimeError(
+                "emit_nvtx: operations are not told to NVTX; mark parts by cuda.nvtx.range"
+            )
         return self
 
     def __exit__(self, *exc_info: object) -> None:

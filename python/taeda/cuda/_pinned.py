@@ -23,6 +23,12 @@ _NUMBERS = [
 ]
 
 
+def empty_cache() -> None:
+    """Give memory that is not in use back to the driver."""
+    if not _runtime.why_not():
+        call("empty_pinned")
+
+
 def host_memory_stats() -> OrderedDict[str, Any]:
     """Numbers of pinned memory: bytes and blocks of tensors, and what the driver gave for them.
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import taeda
 from taeda.cuda import _runtime
 from taeda.cuda._runtime import call
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 __all__ = [
     "Event",
+    "ExternalStream",
     "Stream",
     "StreamContext",
     "current_stream",
     "default_stream",
+    "get_stream_from_external",
     "set_stream",
     "stream",
 ]
@@ -41,7 +46,7 @@ class Stream:
         return cls._of(index, handle.value or 0)
 
     @classmethod
-    def _of(cls, index: int, handle: int) -> Stream:
+    def _of(cls, index: int, handle: int) -> Self:
         made = object.__new__(cls)
         made.device = taeda.device("cuda", index)
         made.cuda_stream = handle
@@ -85,6 +90,19 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"<taeda.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
+
+
+class ExternalStream(Stream):
+    """A stream that another library has made, and will destroy after its last use here.
+
+    Args:
+        stream_ptr: its address, a ``cudaStream_t``.
+        device: a device, its name or index; None is the current one.
+    """
+
+    def __new__(cls, stream_ptr: int, device: Any = None) -> ExternalStream:
+        """The stream at an address."""
+        return cls._of(_runtime.index_of(device, "ExternalStream"), stream_ptr)
 
 
 class Event:
@@ -155,6 +173,11 @@ def current_stream(device: Any = None) -> Stream:
     handle = ctypes.c_void_p()
     call("current_stream", index, ctypes.byref(handle))
     return Stream._of(index, handle.value or 0)
+
+
+def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
+    """The stream that another library has made, by its address; None is the current device."""
+    return ExternalStream(data_ptr, device)
 
 
 def default_stream(device: Any = None) -> Stream:

@@ -1,9 +1,15 @@
-"""Starting and stopping NVIDIA's profilers, which needs CUDA: AssertionError, as there is none."""
+"""Starting and stopping the record of NVIDIA's profilers: AssertionError where there is no device.
+
+``nsys profile --capture-range=cudaProfilerApi`` and ``ncu --profile-from-start off`` record what is
+between :func:`start` and :func:`stop`.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
+
+import taeda
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -11,23 +17,29 @@ if TYPE_CHECKING:
 __all__ = ["profile", "start", "stop"]
 
 
-def _refuse(what: str) -> NoReturn:
-    raise AssertionError(f"cuda.profiler.{what}: taeda is not compiled with CUDA")
+def _tell(what: str, on: int) -> None:
+    if not taeda.cuda.is_available():
+        raise AssertionError(f"cuda.profiler.{what}: there is no CUDA device")
+    from taeda.cuda import _runtime
+
+    _runtime.call("profile", _runtime.current(), on)
 
 
 def start() -> None:
     """Begin to record."""
-    _refuse("start")
+    _tell("start", 1)
 
 
 def stop() -> None:
     """End recording."""
-    _refuse("stop")
+    _tell("stop", 0)
 
 
 @contextmanager
 def profile() -> Iterator[None]:
     """Record within the block."""
     start()
-    yield
-    stop()
+    try:
+        yield
+    finally:
+        stop()

@@ -7,10 +7,13 @@ import functools
 import os
 import socket
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import taeda
 from taeda import _C
+from taeda.profiler import _device
 from taeda.profiler._events import EventList, events_of
 
 __all__ = [
@@ -26,7 +29,7 @@ __all__ = [
 
 
 class ProfilerActivity(enum.Enum):
-    """Kinds of recorded activity; only the CPU's is supported."""
+    """Kinds of recorded activity: the operations of the CPU, and what CUDA devices do."""
 
     CPU = 0
     CUDA = 1
@@ -47,8 +50,9 @@ def kineto_available() -> bool:
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """The supported activities: the CPU's."""
-    return {ProfilerActivity.CPU}
+    """The supported activities: the CPU's, and CUDA's where CUPTI is installed."""
+    cuda = {ProfilerActivity.CUDA} if _device.is_available() else set()
+    return {ProfilerActivity.CPU, *cuda}
 
 
 def schedule(
@@ -108,7 +112,9 @@ class profile:
     """Record the operations that this thread runs within the block.
 
     Args:
-        activities: of `ProfilerActivity`; the CPU's work by default. CUDA is refused.
+        activities: of `ProfilerActivity`; by default all that are supported. For CUDA, kernels and
+            copies are recorded with the operations that started them, by the package
+            nvidia-cuda-cupti.
         schedule: what to do in which step, as `schedule` makes it; `step()` ends a step. By default
             everything is recorded.
         on_trace_ready: called with the profiler when a record is complete: at the end of a cycle,
@@ -128,9 +134,16 @@ class profile:
         record_shapes: bool = False,
         profile_memory: bool = False,
     ) -> None:
-        self.activities = {ProfilerActivity.CPU} if activities is None else set(activities)
-        if self.activities != {ProfilerActivity.CPU}:
-            raise ValueError(f"profile(): activities must be the CPU alone, got {self.activities}")
+        self.activities = supported_activities() if activities is None else set(activities)
+        if not self.activities or not self.activities <= set(ProfilerActivity):
+            raise ValueError(f"profile(): activities must be CPU or CUDA, got {self.activities}")
+        self._asked = activities is not None
+        self._on_device = ProfilerActivity.CUDA in self.activities
+        if self._on_device and not taeda.cuda.is_available():
+            raise ValueError(
+                f"profile(): activities must be the CPU alone where there is no CUDA device, got "
+                f"{self.activities}"
+            )
         self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
         self.on_trace_ready = on_trace_ready
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
@@ -163,6 +176,8 @@ class profile:
     def _follow(self) -> None:
         wanted = self.current_action in _RECORDING
         if wanted and not self._recording:
+            if self._on_device:
+                self._start_device()
             _C._profile_start(self.record_shapes, self.profile_memory)
         elif self._recording and not wanted:
             self._take()
@@ -170,8 +185,19 @@ class profile:
         if wanted and self.step_num:
             self._step = _C._profile_enter(f"ProfilerStep#{self.step_num}")
 
+    def _start_device(self) -> None:
+        try:
+            _device.start()
+        except RuntimeError as error:  # another profiler is at work, or it is not allowed
+            if self._asked:
+                raise
+            warnings.warn(f"profile(): only the CPU is recorded: {error}", stacklevel=4)
+            self._on_device = False
+
     def _take(self) -> None:
-        self._events = events_of(_C._profile_stop(), self.profile_memory)
+        record = _C._profile_stop()
+        work = _device.stop() if self._on_device else None
+        self._events = events_of(record, self.profile_memory, work)
         self._recording = False
 
     def _save(self) -> None:

@@ -215,7 +215,8 @@ class MixedPrecision(Callback):
         trainer.scaler = self.scaler
 
     def forward(self, trainer: Trainer) -> AbstractContextManager[Any]:
-        return taeda.autocast("cpu", self.dtype)
+        there = any(parameter.is_cuda for parameter in trainer.model.parameters())
+        return taeda.autocast("cuda" if there else "cpu", self.dtype)
 
     def state_dict(self) -> dict[str, Any]:
         return {} if self.scaler is None else self.scaler.state_dict()

@@ -215,7 +215,10 @@ Allocator::Block* Allocator::keep(Block made) {
 void Allocator::wait_for_others(Block* b) {
   if (!why_no_driver().empty()) return;  // in a forked process: nobody's memory
   b->waits = true;
-  waiting_.push_back({Marks(std::exchange(b->other_streams, {})), b});
+  try {
+    waiting_.push_back({Marks(std::exchange(b->other_streams, {})), b});
+  } catch (const std::exception&) {  // the device is lost, or the process ends: nobody gets it
+  }
 }
 
 // Releases blocks whose streams have come; with `all`, after waiting for them.

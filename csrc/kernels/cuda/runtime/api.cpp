@@ -94,6 +94,14 @@ int taeda_cuda_properties(int index, TaedaCudaProperties* p) {
       succeed(d.device_attribute(to, what, state.handle), "asking for a device's attribute");
   });
 }
+// What NVIDIA's profilers record where they were told to wait for that.
+int taeda_cuda_profile(int index, int on) {
+  return guarded([=] {
+    use_device(index);
+    const Driver& d = driver();
+    succeed(on ? d.start_profiler() : d.stop_profiler(), "telling profilers what to record");
+  });
+}
 int taeda_cuda_can_access_peer(int index, int peer, int* can) {
   return guarded([=] {
     succeed(driver().can_access_peer(can, device(index).handle, device(peer).handle),

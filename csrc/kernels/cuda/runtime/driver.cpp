@@ -79,6 +79,8 @@ struct Loaded {
     get(d.launch_graph, "cuGraphLaunch");
     get(d.destroy_graph, "cuGraphDestroy");
     get(d.destroy_runnable, "cuGraphExecDestroy");
+    get(d.start_profiler, "cuProfilerStart");
+    get(d.stop_profiler, "cuProfilerStop");
   }
 
   void start() {

@@ -101,6 +101,8 @@ struct Driver {
   Function<RunnableGraph, StreamHandle> launch_graph;
   Function<GraphHandle> destroy_graph;
   Function<RunnableGraph> destroy_runnable;
+
+  Function<> start_profiler, stop_profiler;
 };
 
 // The driver, initialised. Error where there is none, it is too old or finds no device, or where

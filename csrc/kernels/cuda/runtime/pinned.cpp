@@ -66,7 +66,10 @@ void PinnedCache::deallocate(void* memory) noexcept {
   stats_.blocks.add(-1);
   if (b->kept) return;
   if (b->streams.empty()) return release(b);
-  waiting_.push_back({Marks(std::exchange(b->streams, {})), b});
+  try {
+    waiting_.push_back({Marks(std::exchange(b->streams, {})), b});
+  } catch (const std::exception&) {  // the device is lost, or the process ends: nobody gets it
+  }
 }
 
 PinnedCache::Block* PinnedCache::find(const void* memory) {

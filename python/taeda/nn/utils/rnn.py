@@ -82,6 +82,18 @@ class PackedSequence(_Fields):
         ]
         return type(self)(data, self.batch_sizes, *indices)
 
+    def pin_memory(self) -> PackedSequence:
+        """Copy the batch to pinned memory, from which a CUDA device copies by itself."""
+        indices = [
+            None if index is None else index.pin_memory()
+            for index in (self.sorted_indices, self.unsorted_indices)
+        ]
+        return type(self)(self.data.pin_memory(), self.batch_sizes, *indices)
+
+    def is_pinned(self) -> bool:
+        """Whether `data` is in pinned memory."""
+        return self.data.is_pinned()
+
     def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """Move the batch to the CPU."""
         return self.to(*args, device="cpu", **kwargs)
