@@ -119,9 +119,34 @@ LEFT_OUT_OF_CUDA: dict[str, list[str]] = {
                 "MultiheadAttention(6, 2, dropout=0.5)",
             )
         ),
+        *(
+            f"tests/nn/test_functional.py::test_like_torch[{name}]"
+            for name in ("alpha_dropout0", "dropout0", "dropout3d", "feature_alpha_dropout")
+        ),
+        "tests/nn/test_functional.py::test_dropout_takes_a_generator",
+        "tests/nn/test_functional.py::test_inplace_dropout",
+        *(
+            f"tests/nn/test_packed.py::test_packed_layers[{ordered}-{layer}]"
+            for ordered in (False, True)
+            for layer in ("GRU-kwargs2", "LSTM-kwargs3")
+        ),
         "tests/nn/test_sequences.py::test_dropout_between_layers",
         "tests/nn/test_sequences.py::test_training_with_dropout_draws_the_same_numbers",
         "tests/ops/test_random.py::test_dropout",
+    ],
+    "draws within an operation, on the device": [
+        *(
+            f"tests/nn/test_init.py::test_like_torch[trunc_normal_-shape{i}-args{i}-kwargs{i}]"
+            for i in range(4, 9)
+        ),
+        "tests/ops/test_gamma.py::test_draws_are_pytorchs",
+    ],
+    "autocast of the CPU does not concern the device": [
+        "tests/autograd/test_forward_ad.py::test_modes",
+        "tests/nn/test_packed.py::test_under_autocast",
+    ],
+    "the signs of singular vectors are LAPACK's": [
+        "tests/ops/test_linalg_small.py::test_singular_vectors_have_pytorchs_signs",
     ],
     "an index out of range is an error of whoever waits next": [
         "tests/nn/test_layers.py::test_embedding_bag_of_one_size",

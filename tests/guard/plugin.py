@@ -122,7 +122,8 @@ def on_cpu(argument):
 def drawn(function):
     @functools.wraps(function)
     def draw(*args, device=None, out=None, **kwargs):
-        if device is not None or out is not None:
+        own = device is None or (taeda.device(device).type == DEVICE and "generator" in kwargs)
+        if not own or out is not None:
             given = {"device": device, "out": out}
             kwargs |= {name: value for name, value in given.items() if value is not None}
             return function(*args, **kwargs)
