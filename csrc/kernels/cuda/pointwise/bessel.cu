@@ -4,6 +4,6 @@
 
 namespace taeda::cuda {
 
-extern const FunctorKernels* const bessel_kernels = Table<portable::BesselOps>::rows;
+extern const FunctorKernels* const bessel_kernels = Table<portable::BesselOps, true>::rows;
 
 }  // namespace taeda::cuda

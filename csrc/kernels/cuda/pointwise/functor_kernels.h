@@ -141,15 +141,19 @@ __global__ void pointwise(const __grid_constant__ PointwiseLoop<1 + sizeof...(A)
   if (i < (l.n + N - 1) / N) compute<W, Mixed, R, N>(Types<A...>(), l, i * N);
 }
 
-template <class W, class Type = typename W::Type> struct Runner;
-template <class W, class R, class... A> struct Runner<W, R (*)(A...)> {
+// kRare: what is computed in float has the kernel alone that takes all three types.
+template <class W, bool kRare = false, class Type = typename W::Type> struct Runner;
+template <class W, bool kRare, class R, class... A> struct Runner<W, kRare, R (*)(A...)> {
   static constexpr FunctorKernel kernel() { return {run, {element_dtype<R>, element_dtype<A>...}}; }
   static void run(const PlanPart& part) {
-    if constexpr (same_type<R, float> || (same_type<A, float> || ...)) {
-      if (has_halves(part)) return start<8, true>(part);
+    constexpr bool floats = same_type<R, float> || (same_type<A, float> || ...);
+    if constexpr (floats) {
+      if (kRare || has_halves(part)) return start<8, true>(part);
     }
-    constexpr size_t most = std::max({sizeof(R), sizeof(A)...});
-    start<most >= 16 ? 1 : most == 1 ? 8 : 16 / most, false>(part);
+    if constexpr (!floats || !kRare) {
+      constexpr size_t most = std::max({sizeof(R), sizeof(A)...});
+      start<most >= 16 ? 1 : most == 1 ? 8 : 16 / most, false>(part);
+    }
   }
 
  private:
@@ -168,46 +172,46 @@ template <class W, class R, class... A> struct Runner<W, R (*)(A...)> {
 };
 
 // ---- tables ----
-template <class Op, class T> constexpr void add_value(FunctorKernels& k) {
-  k.value[static_cast<int>(element_dtype<T>)] = Runner<ValueOf<Op, T>>::kernel();
+template <class Op, bool kRare, class T> constexpr void add_value(FunctorKernels& k) {
+  k.value[static_cast<int>(element_dtype<T>)] = Runner<ValueOf<Op, T>, kRare>::kernel();
 }
-template <class Op, class T> constexpr void add_gradients(FunctorKernels& k, int at) {
-  if constexpr (HasDa<Op>) k.gradient[0][at] = Runner<DaOf<Op, T>>::kernel();
-  if constexpr (HasDb<Op>) k.gradient[1][at] = Runner<DbOf<Op, T>>::kernel();
-  if constexpr (HasDc<Op>) k.gradient[2][at] = Runner<DcOf<Op, T>>::kernel();
+template <class Op, bool kRare, class T> constexpr void add_gradients(FunctorKernels& k, int at) {
+  if constexpr (HasDa<Op>) k.gradient[0][at] = Runner<DaOf<Op, T>, kRare>::kernel();
+  if constexpr (HasDb<Op>) k.gradient[1][at] = Runner<DbOf<Op, T>, kRare>::kernel();
+  if constexpr (HasDc<Op>) k.gradient[2][at] = Runner<DcOf<Op, T>, kRare>::kernel();
 }
 
-template <class Op> constexpr FunctorKernels make_kernels() {
+template <class Op, bool kRare> constexpr FunctorKernels make_kernels() {
   FunctorKernels k;
   constexpr uint32_t in = Op::info.dtypes;
-  if constexpr ((in & portable::kBools) != 0) add_value<Op, bool>(k);
+  if constexpr ((in & portable::kBools) != 0) add_value<Op, kRare, bool>(k);
   if constexpr ((in & portable::kInts) != 0) {
-    add_value<Op, uint8_t>(k);
-    add_value<Op, int8_t>(k);
-    add_value<Op, int16_t>(k);
-    add_value<Op, int32_t>(k);
-    add_value<Op, int64_t>(k);
+    add_value<Op, kRare, uint8_t>(k);
+    add_value<Op, kRare, int8_t>(k);
+    add_value<Op, kRare, int16_t>(k);
+    add_value<Op, kRare, int32_t>(k);
+    add_value<Op, kRare, int64_t>(k);
   }
   if constexpr ((in & portable::kFloats) != 0) {
-    add_value<Op, float>(k);
-    add_value<Op, double>(k);
-    add_gradients<Op, float>(k, 0);
-    add_gradients<Op, double>(k, 1);
+    add_value<Op, kRare, float>(k);
+    add_value<Op, kRare, double>(k);
+    add_gradients<Op, kRare, float>(k, 0);
+    add_gradients<Op, kRare, double>(k, 1);
     if constexpr (HasHalfBits<Op>) {
       k.value[static_cast<int>(DType::Float16)] = Runner<HalfBitsOf<Op, Half>>::kernel();
       k.value[static_cast<int>(DType::BFloat16)] = Runner<HalfBitsOf<Op, BFloat16>>::kernel();
     }
   }
   if constexpr ((in & portable::kComplexes) != 0) {
-    add_value<Op, Complex<float>>(k);
-    add_value<Op, Complex<double>>(k);
+    add_value<Op, kRare, Complex<float>>(k);
+    add_value<Op, kRare, Complex<double>>(k);
   }
   return k;
 }
 
-template <class L> struct Table;
-template <class... Ops> struct Table<portable::List<Ops...>> {
-  static constexpr FunctorKernels rows[] = {make_kernels<Ops>()...};
+template <class L, bool kRare = false> struct Table;
+template <class... Ops, bool kRare> struct Table<portable::List<Ops...>, kRare> {
+  static constexpr FunctorKernels rows[] = {make_kernels<Ops, kRare>()...};
 };
 
 }  // namespace taeda::cuda

@@ -4,6 +4,6 @@
 
 namespace taeda::cuda {
 
-extern const FunctorKernels* const polynomial_kernels = Table<portable::PolynomialOps>::rows;
+extern const FunctorKernels* const polynomial_kernels = Table<portable::PolynomialOps, true>::rows;
 
 }  // namespace taeda::cuda

@@ -4,6 +4,6 @@
 
 namespace taeda::cuda {
 
-extern const FunctorKernels* const special_kernels = Table<portable::SpecialOps>::rows;
+extern const FunctorKernels* const special_kernels = Table<portable::SpecialOps, true>::rows;
 
 }  // namespace taeda::cuda
