@@ -19,6 +19,13 @@ template <class T> inline constexpr DType element_dtype = dtype_of<T>;
 template <> inline constexpr DType element_dtype<Complex<float>> = DType::Complex64;
 template <> inline constexpr DType element_dtype<Complex<double>> = DType::Complex128;
 
+// f(Tag<T>) for the type that kernels have a dtype's elements as, where they compute with them.
+template <class F> void visit_numbers(DType dtype, const char* what, F&& f) {
+  if (dtype == DType::Complex64) return f(Tag<Complex<float>>());
+  if (dtype == DType::Complex128) return f(Tag<Complex<double>>());
+  visit_real(dtype, what, f);
+}
+
 // What the interface calls T, as kernels compute with it.
 template <class T> struct StoredAs {
   using type = T;

@@ -113,18 +113,12 @@ struct Combine {
   }
 };
 
-template <class F> void visit_numbers(DType dtype, F&& f) {
-  if (dtype == DType::Complex64) return f(Tag<Complex<float>>());
-  if (dtype == DType::Complex128) return f(Tag<Complex<double>>());
-  visit_real(dtype, "scatter", f);
-}
-
 void write(void* indexed, const void* flat, const IndexLayout& l, DType dtype) {
   visit_bytes(dtype,
               [&]<class T>(Tag<T>) { in_order<T>(indexed, flat, OffsetLayout(l), Replace{}); });
 }
 void accumulate(void* indexed, const void* flat, const IndexLayout& l, DType dtype) {
-  visit_numbers(dtype, [&]<class T>(Tag<T>) {
+  visit_numbers(dtype, "scatter", [&]<class T>(Tag<T>) {
     in_order<T>(indexed, flat, OffsetLayout(l), Combine{ScatterMode::Add});
   });
 }
@@ -249,7 +243,7 @@ bool scatter(void* target, const void* src, const ScatterLayout& layout, DType d
   if (mode == ScatterMode::Copy) {
     visit_bytes(dtype, [&]<class T>(Tag<T>) { scatter_in_order<T>(target, src, l, Replace{}); });
   } else {
-    visit_numbers(dtype,
+    visit_numbers(dtype, "scatter",
                   [&]<class T>(Tag<T>) { scatter_in_order<T>(target, src, l, Combine{mode}); });
   }
   return true;

@@ -63,4 +63,24 @@ template <class S> __device__ RealPartOf<S> real_part(S v) {
   else return v;
 }
 
+// The first element of each diagonal that is 0, counted from 1.
+template <class S> void find_zeros(int64_t batch, int64_t n, Columns<S> a, int32_t* info) {
+  each(batch, [=] __device__(int64_t i) {
+    info[i] = 0;
+    for (int64_t k = n; k-- > 0;)
+      if (a.matrix(i)[k * (a.ld + 1)] == S(0)) info[i] = static_cast<int32_t>(k + 1);
+  });
+}
+
+// to (columns x rows) = the adjoint of a.
+template <class S>
+void write_adjoint(int64_t batch, int64_t rows, int64_t columns, const S* a, S* to) {
+  const Divisor by_columns(columns), by_rows(rows);
+  each(batch * rows * columns, [=] __device__(int64_t i) {
+    S* target = to + i;
+    const int64_t column = by_columns.divide(i), row = by_rows.divide(i);
+    *target = conjugate(a[(i * columns + column) * rows + row]);
+  });
+}
+
 }  // namespace taeda::cuda

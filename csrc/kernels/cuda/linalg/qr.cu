@@ -198,22 +198,6 @@ void multiply_by_q(MatrixBatch s, bool left, Trans trans, int64_t k, const T* a,
 namespace {
 
 // ---- least squares ----
-template <class S> void find_zeros_of(int64_t batch, int64_t n, Columns<S> a, int32_t* info) {
-  each(batch, [=] __device__(int64_t i) {
-    info[i] = 0;
-    for (int64_t k = n; k-- > 0;)
-      if (a.matrix(i)[k * (a.ld + 1)] == S(0)) info[i] = static_cast<int32_t>(k + 1);
-  });
-}
-template <class S>
-void write_adjoint(int64_t batch, int64_t rows, int64_t columns, const S* a, S* to) {
-  const Divisor by_columns(columns), by_rows(rows);
-  each(batch * rows * columns, [=] __device__(int64_t i) {
-    S* target = to + i;
-    const int64_t column = by_columns.divide(i), row = by_rows.divide(i);
-    *target = conjugate(a[(i * columns + column) * rows + row]);
-  });
-}
 template <class S>
 void clear_rows(int64_t batch, int64_t first, int64_t last, int64_t columns, Columns<S> b) {
   const Divisor by_rows(last - first), by_columns(columns);
@@ -238,7 +222,7 @@ void least_squares(LeastSquares method, MatrixBatch s, int64_t b_cols, T* a, T* 
                   reinterpret_cast<Stored<T>*>(adjoint));
   factor_qr(tall, factors, tau);
   const Columns<T> r{factors, high, high * k}, x{b, high, high * b_cols};
-  find_zeros_of(s.count, k, r.stored(), info);
+  find_zeros(s.count, k, r.stored(), info);
   TriangularSystem how{true, true, false, Trans::No};
   if (s.rows >= s.cols) {
     multiply_by_q<T>(sides, true, Trans::Conj, k, factors, tau, b);

@@ -92,21 +92,13 @@ void cholesky_solve(MatrixBatch s, bool upper, const T* factor, int64_t factor_s
     solve_triangle(s.count, s.rows, s.cols, {true, upper, false, trans}, a, x);
 }
 
-// The first element of a diagonal that is 0, counted from 1.
-template <class S> void find_zeros(int64_t batch, int64_t n, const S* a, int32_t* info) {
-  each(batch, [=] __device__(int64_t i) {
-    info[i] = 0;
-    for (int64_t k = n; k-- > 0;)
-      if (a[(i * n + k) * n + k] == S(0)) info[i] = static_cast<int32_t>(k + 1);
-  });
-}
 template <class S> void copy_elements(int64_t n, const S* from, S* to) {
   each(n, [=] __device__(int64_t i) { to[i] = from[i]; });
 }
 template <class T>
 void cholesky_inverse(int64_t batch, int64_t n, bool upper, T* a, int32_t* info) {
   const Columns<T> all{a, n, n * n};
-  find_zeros(batch, n, all.stored().data, info);
+  find_zeros(batch, n, all.stored(), info);
   const int64_t elements = batch * n * n;
   const Workspace memory(static_cast<size_t>(elements) * sizeof(T));
   T* inverse = memory.as<T>();

@@ -145,15 +145,6 @@ void take_signs(int64_t batch, int64_t rows, int64_t n, int64_t columns, const S
     v = -v;
   });
 }
-template <class S>
-void copy_adjoint(int64_t batch, int64_t rows, int64_t columns, const S* a, S* to) {
-  const Divisor by_columns(columns), by_rows(rows);
-  each(batch * rows * columns, [=] __device__(int64_t i) {
-    S* target = to + i;
-    const int64_t column = by_columns.divide(i), row = by_rows.divide(i);
-    *target = conjugate(a[(i * columns + column) * rows + row]);
-  });
-}
 // The first n columns of matrices that have `columns`.
 template <class S>
 void place_columns(int64_t batch, int64_t rows, int64_t n, int64_t columns, const S* from, S* to) {
@@ -211,13 +202,13 @@ void svd(MatrixBatch shape, bool full, bool, T* a, RealOf<T>* s, T* u, T* vh, in
   if (!is_wide) {
     T* right = u ? other.as<T>() : nullptr;
     tall_svd(batch, m, n, columns, a, s, u, right, info);
-    if (u) copy_adjoint(batch, n, n, stored(right), stored(vh));
+    if (u) write_adjoint(batch, n, n, stored(right), stored(vh));
     return;
   }
-  copy_adjoint(batch, m, n, stored(a), adjoint.as<S>());
+  write_adjoint(batch, m, n, stored(a), adjoint.as<S>());
   T* left = u ? other.as<T>() : nullptr;
   tall_svd(batch, n, m, columns, adjoint.as<T>(), s, left, u, info);
-  if (u) copy_adjoint(batch, n, columns, stored(left), stored(vh));
+  if (u) write_adjoint(batch, n, columns, stored(left), stored(vh));
 }
 
 template <class T> const EigenKernels<T> table{nullptr, svd<T>};

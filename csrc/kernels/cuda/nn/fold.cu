@@ -19,12 +19,6 @@ template <class T> __device__ Number<T> plus(Number<T> a, Number<T> b) {
     return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
   else return a + b;
 }
-template <class F> void visit_numbers(DType dtype, F&& f) {
-  if (dtype == DType::Complex64) return f(Tag<Complex<float>>());
-  if (dtype == DType::Complex128) return f(Tag<Complex<double>>());
-  visit_real(dtype, "fold", f);
-}
-
 // ---- windows ----
 template <class T> void to_columns_as(const FoldShape& given, const T* x, T* columns) {
   const FoldShape s = given;
@@ -72,7 +66,7 @@ template <class T> void from_columns_as(const FoldShape& given, const T* columns
   });
 }
 void from_columns(const FoldShape& s, const void* columns, void* x, DType dtype) {
-  visit_numbers(dtype, [&]<class T>(Tag<T>) {
+  visit_numbers(dtype, "fold", [&]<class T>(Tag<T>) {
     from_columns_as(s, static_cast<const T*>(columns), static_cast<T*>(x));
   });
 }
@@ -181,7 +175,7 @@ void accumulate_block(void* gx, const void* g, const IndexedBlock& given, DType 
     readers.order[d] = order;
     lists += 4 * n;
   }
-  visit_numbers(dtype, [&]<class T>(Tag<T>) {
+  visit_numbers(dtype, "pad", [&]<class T>(Tag<T>) {
     accumulate_as(b, readers, static_cast<const T*>(g), static_cast<T*>(gx));
   });
 }
