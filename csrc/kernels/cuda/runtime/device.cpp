@@ -124,11 +124,6 @@ bool is_capturing(StreamHandle stream) {
   return status != 0;
 }
 
-void forbid_capture(const char* what) {
-  check(!is_capturing(current_stream(used_device().index)), "cuda: ", what,
-        " cannot be recorded into a graph: every replay would do what this one does");
-}
-
 void synchronize_stream(int index, StreamHandle stream) {
   DeviceState& state = use_device(index);
   succeed(driver().synchronize_stream(stream), "waiting for a stream");

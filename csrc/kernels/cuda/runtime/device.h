@@ -68,8 +68,6 @@ class BesideCapture {
  private:
   int mode_ = kNoThread;
 };
-// Error where a graph would record, once and for all, what `what` has to compute on the host.
-void forbid_capture(const char* what);
 
 // Waits, and raises what kernels have reported.
 void synchronize_stream(int device, StreamHandle stream);
