@@ -71,7 +71,11 @@ def test_they_are_added_to() -> None:
         ("taeda.zeros((2,), layout=taeda.sparse_csr)", RuntimeError, "2 dimensions"),
         ("taeda.zeros((2, -3), layout=taeda.sparse_coo)", RuntimeError, "negative"),
         ("taeda.zeros((2, 3), layout='x')", TypeError, "layout"),
-        ("taeda.zeros((2, 3), layout=taeda.sparse_coo, device='meta')", NotImplementedError, "meta"),
+        (
+            "taeda.zeros((2, 3), layout=taeda.sparse_coo, device='meta')",
+            NotImplementedError,
+            "meta",
+        ),
         (
             "taeda.zeros((2, 3), layout=taeda.sparse_coo, out=taeda.empty(2, 3))",
             RuntimeError,
