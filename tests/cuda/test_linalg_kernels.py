@@ -155,3 +155,29 @@ gradients(lambda a: (lambda u, s, v: u @ v)(*L.svd(a, full_matrices=False)), (6,
 """
     count = 4 * (2 * 3 + 4 * 3 + 3 + 2) + 2 * (3 + 3 * 3) + 7
     assert compared(libraries, GRADIENTS + CODE + code) == count
+
+
+def test_awkward_matrices(libraries):
+    """Equal columns, zeros, and numbers that are not normal: what is left of them cannot be rotated."""
+    code = """
+x = torch.randn(2, 8, 8, dtype=torch.float64)
+half = x.clone()
+half[:, 4:] = 0
+kinds = [torch.full_like(x, 3), half, x[:, :, :1] * x[:, :1], x * 1e-40, x * 10.0 ** torch.arange(-6, 2)]
+for exact in kinds:
+    for dtype in (torch.float32, torch.float64):
+        a = exact.to(dtype).to("cuda")
+        wide, eps = a.double(), torch.finfo(dtype).eps * 40
+        near = eps * wide.norm() + 1e-43
+        def close(got, want, most): assert ((got - want).abs() <= most).all()
+        def orthogonal(q): close(q.mT @ q, torch.eye(8, dtype=q.dtype, device="cuda"), eps)
+        u, s, vh = (t.double() for t in L.svd(a))
+        q, r = (t.double() for t in L.qr(a))
+        w, v = (t.double() for t in L.eigh(a + a.mT))
+        close(u * s.unsqueeze(-2) @ vh, wide, near)
+        close(q @ r, wide, near)
+        close(v * w.unsqueeze(-2) @ v.mT, (a + a.mT).double(), 2 * near)
+        for q in (u, vh, q, v): orthogonal(q)
+        print("ok")
+"""
+    assert compared(libraries, CODE + code) == 10

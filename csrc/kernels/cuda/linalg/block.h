@@ -27,18 +27,26 @@ template <class S> __device__ RealPartOf<S> largest_part(S v) {
   if constexpr (is_complex<S>) return ::fmax(::fabs(v.re), ::fabs(v.im));
   else return ::fabs(v);
 }
+// Part by part: the quotient of complex numbers takes the divisor's inverse, which may overflow.
+template <class S> __device__ S divided(S v, RealPartOf<S> by) {
+  if constexpr (is_complex<S>) return S(v.re / by, v.im / by);
+  else return v / by;
+}
 template <class S> __device__ RealPartOf<S> squared(S v) { return real_part(conjugate(v) * v); }
 
-// The norm of the elements from `first` on, for all threads of the block. Squares do not overflow.
-template <class S> __device__ RealPartOf<S> norm_of(const S* x, int64_t first, int64_t n) {
+// The norm of the elements from `first` on, times `factor`, for all threads of the block. Squares
+// do not overflow.
+template <class S>
+__device__ RealPartOf<S> norm_of(const S* x, int64_t first, int64_t n, RealPartOf<S> factor = 1) {
   using R = RealPartOf<S>;
   R own = 0;
   for (int64_t i = first + threadIdx.x; i < n; i += blockDim.x)
-    own = ::fmax(own, largest_part(x[i]));
+    own = ::fmax(own, largest_part(S(factor) * x[i]));
   const R most = group_all(own, [](R a, R b) { return a > b ? a : b; });
   const R scale = most > 0 ? most : R(1);
   R squares = 0;
-  for (int64_t i = first + threadIdx.x; i < n; i += blockDim.x) squares += squared(x[i] / S(scale));
+  for (int64_t i = first + threadIdx.x; i < n; i += blockDim.x)
+    squares += squared(divided(S(factor) * x[i], scale));
   return scale * ::sqrt(group_sum(squares));
 }
 

@@ -150,10 +150,10 @@ template <class S> void rotate_together(int64_t batch, const Problem<S>& problem
 
 // Ascending.
 template <class S, class R>
-void write_sorted(int64_t batch, int64_t n, const S* rotated, const S* vectors, S* a, R* diagonal,
-                  R* values, int64_t* rank) {
+void write_sorted(int64_t batch, int64_t n, const S* rotated, const S* vectors, S* a,
+                  const R* scale, R* diagonal, R* values, int64_t* rank) {
   each(batch * n, [=] __device__(int64_t i) {
-    diagonal[i] = real_part(rotated[i / n * n * n + i % n * (n + 1)]);
+    diagonal[i] = scale[i / n] * real_part(rotated[i / n * n * n + i % n * (n + 1)]);
   });
   each(batch * n, [=] __device__(int64_t i) {
     const int64_t first = i / n * n;
@@ -178,18 +178,20 @@ void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, RealOf<T>* v
   const int64_t elements = batch * n * n, even = n + n % 2;
   const Workspace matrices(static_cast<size_t>(2 * elements) * sizeof(T)),
       rotations(static_cast<size_t>(batch * even / 2) * sizeof(Rotation<S>)),
-      lists(static_cast<size_t>(batch * n) * (sizeof(R) + sizeof(int64_t)));
+      lists(static_cast<size_t>(batch * n) * (sizeof(R) + sizeof(int64_t)) +
+            static_cast<size_t>(batch) * sizeof(R));
   auto* own = reinterpret_cast<S*>(a);
   S* whole = matrices.as<S>();
   const Problem<S> problem{n, even, whole, vectors ? whole + elements : nullptr,
                            rotations.as<Rotation<S>>()};
+  auto* rank = lists.as<int64_t>();
+  R *diagonal = reinterpret_cast<R*>(rank + batch * n), *scale = diagonal + batch * n;
   fill_triangle(batch, n, upper, own, whole);
+  launch(shrink<S, R>, grid_of(batch), threads_for(n * n / 4), 0, n * n, whole, scale);
   if (vectors) write_identity({batch, n, n}, matrices.as<T>() + elements);
   if (n > kMostOfBlock) rotate_together(batch, problem, info);
   else launch(rotate_alone<S>, grid_of(batch), threads_for(n * n / 4), 0, problem, info);
-  auto* rank = lists.as<int64_t>();
-  write_sorted(batch, n, whole, problem.vectors, own, reinterpret_cast<R*>(rank + batch * n),
-               values, rank);
+  write_sorted(batch, n, whole, problem.vectors, own, scale, diagonal, values, rank);
 }
 
 template <class T> const HermitianKernels<T> table{eigh<T>};

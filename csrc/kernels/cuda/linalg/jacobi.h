@@ -2,7 +2,8 @@
 // which all pairs of columns have their turn.
 #pragma once
 
-#include "kernels/cuda/linalg/matrices.h"
+#include "kernels/cuda/linalg/block.h"
+#include "kernels/functors/elementary.h"
 
 namespace taeda::cuda {
 
@@ -48,6 +49,22 @@ __device__ inline ColumnPair pair_of(int64_t n, int64_t turn, int64_t k) {
   const int64_t around = n - 1;
   const int64_t a = k == 0 ? around : (turn + k) % around, b = (turn + around - k) % around;
   return a < b ? ColumnPair{a, b} : ColumnPair{b, a};
+}
+
+// Each matrix is divided by its largest element, `scale`: then squares do not overflow, and what is
+// left has all its digits.
+template <class S, class R>
+__global__ void __launch_bounds__(kThreads) shrink(int64_t elements, S* a, R* scale) {
+  a += blockIdx.x * elements;
+  R own = 0;
+  by_threads(elements, [&](int64_t i) {
+    const R size = portable::abs(a[i]);
+    own = size > own ? size : own;
+  });
+  const R most = group_all(own, [](R x, R y) { return x > y ? x : y; });
+  const R divisor = most > 0 ? most : R(1);
+  by_threads(elements, [&](int64_t i) { a[i] = divided(a[i], divisor); });
+  if (threadIdx.x == 0) scale[blockIdx.x] = divisor;
 }
 
 // Matrices of more columns are shared by many blocks, with a launch for each turn.

@@ -31,6 +31,9 @@ template <class S> struct Reflector {
   }
 };
 
+// Columns of less are enlarged before a reflector is made of them: a power of two.
+template <class R> inline constexpr R kSmall = same_type<R, float> ? R(0x1p-90) : R(0x1p-900);
+
 // A warp has a column at a time.
 template <class S> __device__ void reflect(const S* v, S tau, int64_t j, int64_t rows, S* column) {
   const int lane = threadIdx.x % kWarp;
@@ -46,15 +49,22 @@ template <class S> __device__ void reflect(const S* v, S tau, int64_t j, int64_t
 template <class S>
 __global__ void __launch_bounds__(kManyThreads)
     factor_columns(int64_t rows, int columns, Columns<S> a, S* tau, int64_t tau_step) {
+  using R = RealPartOf<S>;
   S* matrix = a.matrix(blockIdx.x);
   tau += blockIdx.x * tau_step;
   for (int64_t j = 0; j < columns; ++j) {
     S* v = matrix + j * a.ld;
-    const Reflector<S> h(v[j], norm_of(v, j + 1, rows));
+    R norm = norm_of(v, j + 1, rows), up = 1;
+    const R size = ::fmax(norm, largest_part(v[j]));
+    if (size > 0 && size < kSmall<R>) {  // with few digits, perhaps
+      up = 1 / kSmall<R>;
+      norm = norm_of(v, j + 1, rows, up);
+    }
+    const Reflector<S> h(S(up) * v[j], norm);
     __syncthreads();
-    by_threads(rows - j - 1, [&](int64_t i) { v[j + 1 + i] = v[j + 1 + i] * h.factor; });
+    by_threads(rows - j - 1, [&](int64_t i) { v[j + 1 + i] = S(up) * v[j + 1 + i] * h.factor; });
     if (threadIdx.x == 0) {
-      v[j] = S(h.beta);
+      v[j] = S(h.beta / up);
       tau[j] = h.tau;
     }
     __syncthreads();

@@ -10,6 +10,10 @@
 namespace taeda::cuda {
 namespace {
 
+// The square of a length, beside elements of at most 1, that is left as it is: of equal columns
+// there remains less in every sweep, down to numbers that cannot be rotated.
+template <class R> inline constexpr R kNegligible = same_type<R, float> ? R(1e-35) : R(1e-290);
+
 template <class S> struct Inner {
   RealPartOf<S> p, q;
   S both;
@@ -36,6 +40,7 @@ template <class S> struct Problem {
     for (int64_t i = self; i < rows; i += threads)
       own = own + Inner<S>{squared(p[i]), squared(q[i]), conjugate(p[i]) * q[i]};
     const Inner<S> sum = sum_of(own);
+    if (!(sum.p > kNegligible<R> && sum.q > kNegligible<R>)) return false;
     const R size = portable::abs(sum.both);
     const R least = kEpsilon<R> * ::sqrt(static_cast<R>(rows)) * ::sqrt(sum.p) * ::sqrt(sum.q);
     // What is shorter than the rounding of the largest element, 1, is noise, and never settles.
@@ -49,21 +54,6 @@ template <class S> struct Problem {
     return true;
   }
 };
-
-// Each matrix is divided by its largest element first, `scale`: then squares do not overflow.
-template <class S, class R>
-__global__ void __launch_bounds__(kThreads) shrink(int64_t elements, S* a, R* scale) {
-  a += blockIdx.x * elements;
-  R own = 0;
-  by_threads(elements, [&](int64_t i) {
-    const R size = portable::abs(a[i]);
-    own = size > own ? size : own;
-  });
-  const R most = group_all(own, [](R x, R y) { return x > y ? x : y; });
-  const R divisor = most > 0 ? most : R(1);
-  by_threads(elements, [&](int64_t i) { a[i] = a[i] / S(divisor); });
-  if (threadIdx.x == 0) scale[blockIdx.x] = divisor;
-}
 
 // A warp has a pair.
 template <class S>
