@@ -43,9 +43,7 @@ template <class S> struct Problem {
     if (!(sum.p > kNegligible<R> && sum.q > kNegligible<R>)) return false;
     const R size = portable::abs(sum.both);
     const R least = kEpsilon<R> * ::sqrt(static_cast<R>(rows)) * ::sqrt(sum.p) * ::sqrt(sum.q);
-    // What is shorter than the rounding of the largest element, 1, is noise, and never settles.
-    constexpr R noise = kEpsilon<R> * kEpsilon<R>;
-    if (!(size > least && sum.p > noise && sum.q > noise)) return false;
+    if (!(size > least)) return false;
     const Rotation<S> rotation(sum.p, sum.q, sum.both, size);
     for (int64_t i = self; i < rows; i += threads) rotation.apply(p[i], q[i]);
     if (!vectors) return true;
