@@ -2,7 +2,7 @@
 // alone. The left side and the result are in registers, 16 rows of each warp, as those of mma.h;
 // the right side is read from shared memory while the warps go on.
 //
-// What one thread wrote to shared memory is seen by products after its publish_copies() and a
+// What a thread has copied to shared memory is seen by products after its publish_copies() and a
 // barrier. Between begin_products() and wait_for_products() the registers of products belong to
 // them: keep() says after it that they have changed.
 #pragma once
@@ -13,10 +13,10 @@ namespace taeda::cuda {
 
 constexpr int kWarpgroup = 128;
 
-// Rows of 64 halves, whose chunks of 8 are exchanged by the row's last three bits. Begins at a
+// Rows of 64 halves, swizzled: chunks of 8 are exchanged by the row's last three bits. Begins at a
 // multiple of 1024 bytes.
 struct Panel {
-  static constexpr int kColumns = 64, kRowBytes = 128;
+  static constexpr int kRowBytes = 128;
   static constexpr int bytes(int rows) { return rows * kRowBytes; }
 };
 
@@ -80,7 +80,7 @@ __device__ inline RightSide right_side(SharedAddress panel) {
 __device__ inline RightSide moved(RightSide r, int bytes) {
   return r + static_cast<uint32_t>(bytes >> 4);
 }
-// The other half: the distance of groups of 8 rows, and the exchange of chunks within 128 bytes.
+// The other half: the distance of groups of 8 rows, and the swizzle, of 128 bytes.
 constexpr uint32_t kPanelLayout = 8 * Panel::kRowBytes / 16 | 1u << 30;
 
 // c = a right, or c += a right. kTransposed: the panel's rows are those of the right side; else

@@ -8,8 +8,8 @@ namespace taeda::cuda {
 
 constexpr int kWarps = 4, kBlock = 32 * kWarps;
 
-// Rows of D halves in shared memory. Chunks of 8 are exchanged within a row, so that those of 8
-// rows at the same place are in different banks.
+// Rows of D halves in shared memory, swizzled: chunks of 8 are exchanged within a row, so that
+// those of 8 rows at the same place are in different banks.
 template <int D> struct Tile {
   static constexpr int kChunks = D / 8, kRowBytes = D * 2;
   static constexpr int bytes(int rows) { return rows * kRowBytes; }
