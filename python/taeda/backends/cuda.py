@@ -101,7 +101,10 @@ def is_built() -> bool:
 
 
 class _Matmul:
-    """How exact matrix products on a GPU must be; those on the CPU are exact whatever is set."""
+    """How exact matrix products on a GPU must be; those on the CPU are exact whatever is set.
+
+    Parts of long sums are never added up in half precision, also where that is allowed.
+    """
 
     allow_fp16_reduced_precision_reduction = True
     allow_bf16_reduced_precision_reduction = True
