@@ -218,7 +218,7 @@ def set_default_tensor_type(t: Any) -> None:
     from taeda._tensor.types import as_dtype, is_cuda_type
 
     if is_cuda_type(t):
-        from taeda import cuda
+        from taeda import cuda  # which imports this package
 
         if not cuda.is_available():
             raise TypeError(f"type {t} not available: there is no CUDA device")

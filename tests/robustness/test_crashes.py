@@ -362,7 +362,7 @@ WRONG_CAPSULES = {
     "an offset past everything": {"byte_offset": 2**64 - 1},
     "a dtype of no bits": {"bits": 0},
     "many lanes": {"lanes": 4},
-    "another device": {"device_type": 2},
+    "another device": {"device_type": 8},
 }
 
 

@@ -125,7 +125,7 @@ Tensor pinned_copy(const Tensor& x) {
 }
 bool is_pinned(const Tensor& x) {
   const PinnedMemory* memory = pinned_memory();
-  return memory && is_host(x.device()) && !x.is_placeholder() && x.storage()->data &&
+  return memory && is_host(x.device()) && !x.is_placeholder() && x.storage()->nbytes > 0 &&
          memory->is_pinned(x.storage()->data);
 }
 
