@@ -144,6 +144,18 @@ def test_steps_can_be_differentiated(name, options):
         assert slope[i].item() == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=1e-5)
 
 
+def test_rprop_that_can_be_differentiated_is_as_exact():
+    ends = []
+    for differentiable in (False, True):
+        w = taeda.tensor([1.0, 2.0, -0.5], dtype=taeda.float64)
+        optimizer = optim.Rprop([w], lr=0.02, differentiable=differentiable)
+        for _ in range(12):
+            w.grad = 3 * w * w
+            optimizer.step()
+        ends.append(w.tolist())
+    assert ends[0] == pytest.approx(ends[1], rel=1e-14)
+
+
 def parameter(*values):
     p = taeda.nn.Parameter(taeda.tensor(list(values)))
     p.grad = taeda.ones_like(p)

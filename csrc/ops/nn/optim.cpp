@@ -28,7 +28,8 @@ struct Group {
 
   // Whether the kernel counts the steps, in the device's memory.
   bool counts_on_device() const {
-    return numbers[0] && !numbers[0]->empty() && numbers[0]->front().is_off_host();
+    return numbers[0] && !numbers[0]->empty() && numbers[0]->front().is_off_host() &&
+           kernels<OptimKernels>(params[0].device()).counted_step;
   }
 };
 
@@ -162,7 +163,7 @@ template <class Make> void step_group(const Group& g, Make&& make) {
   const bool there = g.counts_on_device();
   if (count) {
     const OptimKernels& k = kernels<OptimKernels>(g.params[0].device());
-    if (!(there ? k.counted_step : k.step)) missing_kernel();
+    if (!there && !k.step) missing_kernel();
   }
   std::vector<Copy> copies;
   std::vector<OptimUpdate> updates;

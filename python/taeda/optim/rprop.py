@@ -111,8 +111,9 @@ class Rprop(FusedOptimizer):
         state["step"] += 1
         previous, size = state["prev"], state["step_size"]
         turn = (grad * previous).detach()
-        factor = taeda.where(turn > 0, faster, taeda.where(turn < 0, slower, 1.0))
-        size.mul_(factor.to(size.dtype)).clamp_(least, most)
+        grows, shrinks, stays = (size.new_full((), n) for n in (faster, slower, 1.0))
+        factor = taeda.where(turn > 0, grows, taeda.where(turn < 0, shrinks, stays))
+        size.mul_(factor).clamp_(least, most)
         grad = grad.masked_fill(turn < 0, 0)
         param.sub_(grad.sign() * size)
         previous.copy_(grad)
