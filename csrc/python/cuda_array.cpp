@@ -23,6 +23,8 @@ Tensor share_address(nanobind::handle owner, uintptr_t address, DType dtype,
   check<ValueError>(sizes.size() <= kMostDims, "a tensor cannot have ", sizes.size(),
                     " dimensions");
   check<ValueError>(sizes.size() == strides.size(), "there must be as many strides as dimensions");
+  check<ValueError>(device.type == DeviceType::CUDA, "an address on ", to_string(device),
+                    " cannot be shared: it must be of a CUDA device");
   require_available(device);
   const bool empty = numel_of(sizes) == 0;
   int64_t reach = empty ? 0 : 1;

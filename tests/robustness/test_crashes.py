@@ -350,6 +350,12 @@ def capsule_of(shape=(2,), strides=None, **fields):
     return new(ctypes.addressof(managed), b"dltensor", None), keep
 
 
+def test_addresses_are_of_devices():
+    """What only CUDA's arrays need cannot make a tensor of any memory of the process."""
+    with pytest.raises(ValueError, match="an address on cpu cannot be shared"):
+        taeda._C._share_address(object(), 4096, taeda.float32, [4], [1], taeda.device("cpu"))
+
+
 WRONG_CAPSULES = {
     "no data": {"data": None},
     "no shape": {"shape": None},
