@@ -1,7 +1,6 @@
 #include "autograd/autocast.h"
 
 #include <algorithm>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -87,103 +86,16 @@ DeviceType device_of(std::span<const Value> args) {
   return DeviceType::CPU;
 }
 
-// GPUs lose more where exponents overflow, and gain less from converting what is read once: what an
-// op does there is not what it does on the CPU (Op::traits).
-Precision precision_on_cuda(const Op& op) {
-  using enum Precision;
-  static const std::unordered_map<std::string_view, Precision> known = [] {
-    std::unordered_map<std::string_view, Precision> all;
-    const auto add = [&](Precision precision, std::initializer_list<std::string_view> names) {
-      for (const std::string_view name : names) all.emplace(name, precision);
-    };
-    add(Lower, {"conv1d",
-                "conv2d",
-                "conv3d",
-                "conv_transpose1d",
-                "conv_transpose2d",
-                "conv_transpose3d",
-                "prelu",
-                "addmm",
-                "addmv",
-                "addr",
-                "matmul",
-                "mm",
-                "mv",
-                "linalg_vecdot",
-                "linear",
-                "addbmm",
-                "baddbmm",
-                "bmm",
-                "linalg_multi_dot",
-                "linalg_matmul",
-                "_rnn_sequence",
-                "_attention"});
-    add(Float32, {"acos",
-                  "asin",
-                  "cosh",
-                  "erfinv",
-                  "exp",
-                  "expm1",
-                  "log",
-                  "log10",
-                  "log2",
-                  "log1p",
-                  "reciprocal",
-                  "rsqrt",
-                  "sinh",
-                  "tan",
-                  "pow",
-                  "softplus",
-                  "layer_norm",
-                  "group_norm",
-                  "nuclear_norm",
-                  "native_layer_norm",
-                  "nll_loss",
-                  "_nll_loss",
-                  "kl_div",
-                  "cross_entropy_loss",
-                  "l1_loss",
-                  "mse_loss",
-                  "huber_loss",
-                  "smooth_l1_loss",
-                  "soft_margin_loss",
-                  "multi_margin_loss",
-                  "multilabel_margin_loss",
-                  "binary_cross_entropy_with_logits",
-                  "_ctc_loss",
-                  "dist",
-                  "pdist",
-                  "cdist",
-                  "renorm",
-                  "logsumexp",
-                  "_resample",
-                  "prod",
-                  "cumprod",
-                  "cumsum",
-                  "sum",
-                  "softmax",
-                  "log_softmax",
-                  "norm",
-                  "linalg_norm",
-                  "linalg_vector_norm",
-                  "linalg_matrix_norm"});
-    add(Widest, {"addcdiv", "addcmul", "atan2", "cross", "linalg_cross", "dot", "vdot",
-                 "_grid_sample", "index_put", "tensordot", "scatter_add", "cat", "stack"});
-    return all;
-  }();
-  check(op.name != "binary_cross_entropy",
-        "binary_cross_entropy(): probabilities under autocast lose what their logarithms need; use "
-        "binary_cross_entropy_with_logits, or nn.BCEWithLogitsLoss, on what the sigmoid was given");
-  const auto found = known.find(op.name);
-  return found == known.end() ? AsGiven : found->second;
-}
-
 Value autocast_layer(Call& c, uint32_t inner) {
   if (c.out.defined() || c.op.inplace_form) return call_inner(c, inner);
   const DeviceType device = device_of(c.args);
   if (!state().now.of(device).enabled) return call_inner(c, inner);
+  const bool cuda = device == DeviceType::CUDA;
+  check(!cuda || c.op.name != "binary_cross_entropy",
+        "binary_cross_entropy(): probabilities under autocast lose what their logarithms need; use "
+        "binary_cross_entropy_with_logits, or nn.BCEWithLogitsLoss, on what the sigmoid was given");
   const Precision precision =
-      device == DeviceType::CUDA ? precision_on_cuda(c.op) : c.op.traits.autocast;
+      c.op.traits.autocast.on(cuda ? AutocastRule::Cuda : AutocastRule::Cpu);
   if (precision == Precision::AsGiven) return call_inner(c, inner);
   std::vector<Value> args(c.args.begin(), c.args.end());
   const Suspended suspended;

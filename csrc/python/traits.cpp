@@ -26,6 +26,10 @@ PyObject* text(const char* s) {
 }
 PyObject* truth(bool b) { return Py_NewRef(b ? Py_True : Py_None); }
 
+PyObject* precision(const Op& op, AutocastRule::Where device) {
+  return text(kPrecisions[size_t(op.traits.autocast.on(device))]);
+}
+
 PyObject* vmap_rule(const Op& op) {
   const Vmap& rule = op.traits.vmap;
   if (rule.form == Vmap::Unset) Py_RETURN_NONE;
@@ -48,7 +52,8 @@ constexpr Named kTraits[] = {
     {"inplace", [](const Op& op) { return truth(op.inplace_form); }},
     {"keeps_zero", [](const Op& op) { return truth(op.traits.keeps_zero); }},
     {"foreach", [](const Op& op) { return truth(op.traits.forms & kForeach); }},
-    {"autocast", [](const Op& op) { return text(kPrecisions[size_t(op.traits.autocast)]); }},
+    {"autocast", [](const Op& op) { return precision(op, AutocastRule::Cpu); }},
+    {"autocast_on_cuda", [](const Op& op) { return precision(op, AutocastRule::Cuda); }},
     {"numbers", [](const Op& op) { return text(kNumbers[size_t(op.traits.numbers)]); }},
     {"flops", [](const Op& op) { return text(kFlops[size_t(op.traits.flops)]); }},
     {"vmap", vmap_rule},

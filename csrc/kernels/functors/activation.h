@@ -139,7 +139,8 @@ struct Softplus {
   static constexpr OpInfo info{
       "softplus(self: Tensor, beta: Scalar = 1.0, threshold: Scalar = 20.0)",
       "`log(1 + exp(beta x)) / beta`, and x itself where `beta * x > threshold`.", FloatOnly,
-      saves_self | saves_other | saves_third | no_method | no_inplace | heavy, kNnFunctional};
+      saves_self | saves_other | saves_third | no_method | no_inplace | heavy | float32_on_cuda,
+      kNnFunctional};
   template <class T> FN static T f(T x, T beta, T threshold) {
     return x * beta > threshold ? x : log1p_exp(x * beta) / beta;
   }

@@ -139,7 +139,7 @@ struct Addcmul {
       "addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1)",
       "`self + value * tensor1 * tensor2`, element by element.",
       Arithmetic,
-      saves_other | saves_third | saves_fourth,
+      saves_other | saves_third | saves_fourth | widest_on_cuda,
       "",
       nullptr,
       "svtt"};
@@ -233,7 +233,7 @@ struct Addcdiv {
       "addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Scalar = 1)",
       "`self + value * tensor1 / tensor2`, element by element.",
       FloatComplex,
-      saves_other | saves_third | saves_fourth,
+      saves_other | saves_third | saves_fourth | widest_on_cuda,
       "",
       nullptr,
       "svtt"};
@@ -244,7 +244,7 @@ struct Addcdiv {
 };
 struct Reciprocal {
   static constexpr OpInfo info{"reciprocal", "One over each element.", Analytic,
-                               saves_output | inplace_function | foreach};
+                               saves_output | inplace_function | foreach | float32_on_cuda};
   template <class T> FN static T f(T x) { return T(1) / x; }
   template <class T> FN static T da(T g, T, T y) { return -g * conj(y * y); }
 };
@@ -326,8 +326,9 @@ struct Sqrt {
   template <class T> FN static T da(T g, T, T y) { return g / (T(2) * conj(y)); }
 };
 struct Rsqrt {
-  static constexpr OpInfo info{"rsqrt", "One over the square root of each element.", Analytic,
-                               saves_output | heavy_value | inplace_function | foreach};
+  static constexpr OpInfo info{
+      "rsqrt", "One over the square root of each element.", Analytic,
+      saves_output | heavy_value | inplace_function | foreach | float32_on_cuda};
   template <class T> FN static T f(T x) { return T(1) / sqrt(x); }
   template <class T> FN static T da(T g, T, T y) { return g * T(-0.5) * conj(y * y * y); }
 };

@@ -81,6 +81,8 @@ enum OpFlag : uint32_t {
   numbers_anywhere = 1 << 18,
   numbers_one_tensor = 1 << 19,
   numbers_after_self = 1 << 20,
+  float32_on_cuda = 1 << 21,
+  widest_on_cuda = 1 << 22,
   function_only = no_method | no_out,
 };
 

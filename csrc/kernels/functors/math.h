@@ -9,7 +9,7 @@ namespace taeda::TAEDA_ISA {
 // ---- exponentials and logarithms ----
 struct Exp {
   static constexpr OpInfo info{"exp", "e to the power of each element.", Analytic,
-                               saves_output | inplace_function | foreach};
+                               saves_output | inplace_function | foreach | float32_on_cuda};
   template <class T> FN static T f(T x) { return exp_easy(x); }
   template <class T>
     requires same_type<T, float>
@@ -27,14 +27,15 @@ struct Exp2 {
   template <class T> FN static T da(T g, T, T y) { return g * conj(y) * T(kLn2); }
 };
 struct Expm1 {
-  static constexpr OpInfo info{"expm1", "`exp(x) - 1`, exact for small x too.", Analytic,
-                               saves_output | inplace_function | foreach | keeps_zero};
+  static constexpr OpInfo info{
+      "expm1", "`exp(x) - 1`, exact for small x too.", Analytic,
+      saves_output | inplace_function | foreach | keeps_zero | float32_on_cuda};
   template <class T> FN static T f(T x) { return expm1(x); }
   template <class T> FN static T da(T g, T, T y) { return g * (conj(y) + T(1)); }
 };
 struct Log {
   static constexpr OpInfo info{"log", "The natural logarithm of each element.", Analytic,
-                               saves_self | inplace_function | foreach};
+                               saves_self | inplace_function | foreach | float32_on_cuda};
   template <class T> FN static T f(T x) { return log_easy(x); }
   template <class T>
     requires same_type<T, float>
@@ -48,19 +49,20 @@ struct Log {
 };
 struct Log2 {
   static constexpr OpInfo info{"log2", "The logarithm to base 2 of each element.", Analytic,
-                               saves_self | inplace_function | foreach};
+                               saves_self | inplace_function | foreach | float32_on_cuda};
   template <class T> FN static T f(T x) { return log2(x); }
   template <class T> FN static T da(T g, T x, T) { return g / (conj(x) * T(kLn2)); }
 };
 struct Log10 {
   static constexpr OpInfo info{"log10", "The logarithm to base 10 of each element.", Analytic,
-                               saves_self | inplace_function | foreach};
+                               saves_self | inplace_function | foreach | float32_on_cuda};
   template <class T> FN static T f(T x) { return log10(x); }
   template <class T> FN static T da(T g, T x, T) { return g / (conj(x) * T(kLn10)); }
 };
 struct Log1p {
-  static constexpr OpInfo info{"log1p", "`log(1 + x)`, exact for small x too.", Analytic,
-                               saves_self | inplace_function | foreach | keeps_zero};
+  static constexpr OpInfo info{
+      "log1p", "`log(1 + x)`, exact for small x too.", Analytic,
+      saves_self | inplace_function | foreach | keeps_zero | float32_on_cuda};
   template <class T> FN static T f(T x) { return log1p(x); }
   template <class T> FN static T da(T g, T x, T) { return g / conj(x + T(1)); }
 };
@@ -120,8 +122,9 @@ struct Cos {
   template <class T> FN static T easy_da(T g, T x, T) { return -g * sin(x); }
 };
 struct Tan {
-  static constexpr OpInfo info{"tan", "The tangent of each element.", Analytic,
-                               saves_output | inplace_function | foreach | keeps_zero};
+  static constexpr OpInfo info{
+      "tan", "The tangent of each element.", Analytic,
+      saves_output | inplace_function | foreach | keeps_zero | float32_on_cuda};
   template <class T> FN static T f(T x) { return tan(x); }
   template <class T>
     requires is_float<T>
@@ -133,14 +136,15 @@ struct Tan {
   template <class T> FN static T da(T g, T, T y) { return g * conj(T(1) + y * y); }
 };
 struct Asin {
-  static constexpr OpInfo info{"asin", "The arc sine of each element.", Analytic,
-                               saves_self | inplace_function | foreach | keeps_zero};
+  static constexpr OpInfo info{
+      "asin", "The arc sine of each element.", Analytic,
+      saves_self | inplace_function | foreach | keeps_zero | float32_on_cuda};
   template <class T> FN static T f(T x) { return asin(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(T(1) / sqrt(T(1) - x * x)); }
 };
 struct Acos {
   static constexpr OpInfo info{"acos", "The arc cosine of each element.", Analytic,
-                               saves_self | inplace_function | foreach};
+                               saves_self | inplace_function | foreach | float32_on_cuda};
   template <class T> FN static T f(T x) { return acos(x); }
   template <class T> FN static T da(T g, T x, T) { return -g * conj(T(1) / sqrt(T(1) - x * x)); }
 };
@@ -152,7 +156,7 @@ struct Atan {
 };
 struct Atan2 {
   static constexpr OpInfo info{"atan2", "The angle of the point (`other`, `self`), from -pi to pi.",
-                               Floating, saves_inputs};
+                               Floating, saves_inputs | widest_on_cuda};
   template <class T> FN static T f(T a, T b) { return atan2(a, b); }
   template <class T> FN static T da(T g, T a, T b, T) { return g * (b / (a * a + b * b)); }
   template <class T> FN static T db(T g, T a, T b, T) { return g * (-a / (a * a + b * b)); }
@@ -193,13 +197,14 @@ struct Sinc {
 struct Sinh {
   static constexpr OpInfo info{
       "sinh", "The hyperbolic sine of each element.", Analytic,
-      saves_self | heavy_derivatives | inplace_function | foreach | keeps_zero};
+      saves_self | heavy_derivatives | inplace_function | foreach | keeps_zero | float32_on_cuda};
   template <class T> FN static T f(T x) { return sinh(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(cosh(x)); }
 };
 struct Cosh {
-  static constexpr OpInfo info{"cosh", "The hyperbolic cosine of each element.", Analytic,
-                               saves_self | heavy_derivatives | inplace_function | foreach};
+  static constexpr OpInfo info{
+      "cosh", "The hyperbolic cosine of each element.", Analytic,
+      saves_self | heavy_derivatives | inplace_function | foreach | float32_on_cuda};
   template <class T> FN static T f(T x) { return cosh(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(sinh(x)); }
 };
@@ -278,7 +283,7 @@ struct Erfc {
 };
 struct Erfinv {
   static constexpr OpInfo info{"erfinv", "The inverse of the error function.", Floating,
-                               saves_output | heavy_derivatives | keeps_zero};
+                               saves_output | heavy_derivatives | keeps_zero | float32_on_cuda};
   template <class T> FN static T f(T x) { return erfinv(x); }
   template <class T> FN static T da(T g, T, T y) {
     return g * (T(1 / kTwoOverSqrtPi) * exp(y * y));

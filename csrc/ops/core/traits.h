@@ -25,13 +25,33 @@ enum Form : uint32_t {
   kPublic = kFunction | kMethod,
 };
 
-// What autocast does with the floating tensors that an op is given. As PyTorch does on the CPU.
+// What autocast does with the floating tensors that an op is given.
 enum class Precision : uint8_t {
   AsGiven,
   Lower,    // converts them to the lower precision: products gain most from it
   Float32,  // to float32: losses, transforms and decompositions lose too much
   Widest,   // to float32 if one of them is, else to the lower precision
 };
+
+// Where it does so, as in PyTorch: of CUDA's numbers in half precision more overflow, and less is
+// gained by converting what is read once.
+struct AutocastRule {
+  enum Where : uint8_t { Everywhere, Cpu, Cuda };
+  Precision precision = Precision::AsGiven;
+  Where where = Everywhere;
+
+  constexpr AutocastRule(Precision p = Precision::AsGiven, Where w = Everywhere)
+      : precision(p),
+        where(w) {}
+  constexpr Precision on(Where device) const {
+    return where == Everywhere || where == device ? precision : Precision::AsGiven;
+  }
+};
+inline constexpr AutocastRule kFloat32OnCpu{Precision::Float32, AutocastRule::Cpu},
+    kWidestOnCpu{Precision::Widest, AutocastRule::Cpu},
+    kLowerOnCuda{Precision::Lower, AutocastRule::Cuda},
+    kFloat32OnCuda{Precision::Float32, AutocastRule::Cuda},
+    kWidestOnCuda{Precision::Widest, AutocastRule::Cuda};
 
 // Where PyTorch takes Python numbers for Tensor parameters.
 enum class Numbers : uint8_t {
@@ -125,7 +145,7 @@ struct Traits {
   bool elementwise =
       false;  // each result element depends only on the operands' elements at its index
   bool keeps_zero = false;  // elementwise, of one operand, and 0 gives 0: computes sparse tensors
-  Precision autocast = Precision::AsGiven;
+  AutocastRule autocast = {};
   Vmap vmap = {};
   Flops flops = Flops::None;
   Numbers numbers = Numbers::None;
@@ -135,8 +155,8 @@ struct Traits {
   const char* old_orders = "";
 
   // A copy with one more trait, for rows that share the others.
-  constexpr Traits with(Precision p) const {
-    return changed([&](Traits& t) { t.autocast = p; });
+  constexpr Traits with(AutocastRule a) const {
+    return changed([&](Traits& t) { t.autocast = a; });
   }
   constexpr Traits with(Vmap v) const {
     return changed([&](Traits& t) { t.vmap = v; });

@@ -377,7 +377,7 @@ Tensor fftshift(const Tensor& x, OptDims dim) { return shifted(x, dim, false); }
 Tensor ifftshift(const Tensor& x, OptDims dim) { return shifted(x, dim, true); }
 
 constexpr Traits kTransform{.forms = kFunction | kOut, .composite = true, .module = "fft"};
-constexpr Traits kWide = kTransform.with(Precision::Float32);
+constexpr Traits kWide = kTransform.with(kFloat32OnCpu);
 constexpr Traits kShift{.forms = kFunction, .composite = true, .module = "fft"};
 
 const Define kOps[] = {

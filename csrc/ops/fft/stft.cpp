@@ -158,7 +158,7 @@ const Define kOps[] = {
      "False, the "
      "last dimension holds real and imaginary parts.",
      kernel(stft_op),
-     {.composite = true, .autocast = Precision::Float32}},
+     {.composite = true, .autocast = kFloat32OnCpu}},
     {"istft(input: Tensor, n_fft: int, hop_length: int? = None, win_length: int? = None, window: "
      "Tensor? = None, center: bool = True, normalized: bool = False, onesided: bool? = None, "
      "length: "

@@ -334,7 +334,7 @@ const Define kOps[] = {
      {.backward = index_copy_backward,
       .saves = saves_arg(2),
       .forms = kForms | kOut,
-      .autocast = Precision::Widest,
+      .autocast = kWidestOnCpu,
       .out_memory = {.disjoint = 0b1100, .same_or_disjoint = 0b1}}},
     {"index_fill(self: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor",
      "A copy of `self` with `value` at the indices `index` of dimension `dim`.",

@@ -168,7 +168,8 @@ const Define kOps[] = {
      raw_kernel(index_put_op, true),
      {.backward = index_put_backward,
       .saves = saves_arg(1),
-      .forms = kPublic | kInplace | kMixed | kInplaceFunction}},
+      .forms = kPublic | kInplace | kMixed | kInplaceFunction,
+      .autocast = kWidestOnCuda}},
 };
 
 }  // namespace

@@ -416,6 +416,7 @@ const Define kOps[] = {
      {.backward = scatter_add_backward,
       .saves = saves_arg(2),
       .forms = kForms,
+      .autocast = kWidestOnCuda,
       .out_memory = {.disjoint = 0b1100, .same_or_disjoint = 0b1}}},
     {"scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, "
      "include_self: bool = True) -> "

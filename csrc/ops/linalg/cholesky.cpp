@@ -244,7 +244,7 @@ const Define kOps[] = {
      "unitriangular: bool = False) -> (solution: Tensor, cloned_coefficient: Tensor)",
      "X of A X = self for a triangular A, or for its transpose, and a copy of A. "
      "`linalg.solve_triangular` is the newer form.",
-     kernel(triangular_solve), kLinalgMethod.with(Precision::Float32)},
+     kernel(triangular_solve), kLinalgMethod.with(kFloat32OnCpu)},
     {"linalg_cholesky_ex(self: Tensor, *, upper: bool = False, check_errors: bool = False) -> (L: "
      "Tensor, info: Tensor)",
      "`cholesky` without an error: `info` is 0, or the order of the first leading minor that is "
@@ -257,21 +257,21 @@ const Define kOps[] = {
       .non_differentiable = 0b10,
       .module = "linalg",
       .heavy = true,
-      .autocast = Precision::Float32,
+      .autocast = kFloat32OnCpu,
       .vmap = vmap::leading(2)}},
     {"linalg_cholesky(self: Tensor, *, upper: bool = False) -> Tensor",
      "L of A = L L^H for Hermitian positive-definite matrices (*, n, n), of which one triangle is "
      "read; with `upper`, U of A = U^H U. LinAlgError where A is not positive-definite.",
-     kernel(linalg_cholesky), kLinalg.with(Precision::Float32)},
+     kernel(linalg_cholesky), kLinalg.with(kFloat32OnCpu)},
     {"cholesky(self: Tensor, upper: bool = False) -> Tensor", "The same as `linalg.cholesky`.",
-     kernel(linalg_cholesky), kLinalgMethod.with(Precision::Float32)},
+     kernel(linalg_cholesky), kLinalgMethod.with(kFloat32OnCpu)},
     {"cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Tensor",
      "X of A X = self, given the Cholesky factor `input2` of A. Batches broadcast.",
      kernel(cholesky_solve),
      {.backward = cholesky_solve_backward,
       .saves = saves_arg(1) | saves_out(),
       .forms = kPublic | kOut,
-      .autocast = Precision::Float32,
+      .autocast = kFloat32OnCpu,
       .vmap = vmap::leading(2, 2)}},
     {"cholesky_inverse(self: Tensor, upper: bool = False) -> Tensor",
      "The inverse of the matrix whose Cholesky factor is given.",
@@ -279,7 +279,7 @@ const Define kOps[] = {
      {.backward = cholesky_inverse_backward,
       .saves = saves_arg(0) | saves_out(),
       .forms = kPublic | kOut,
-      .autocast = Precision::Float32,
+      .autocast = kFloat32OnCpu,
       .vmap = vmap::leading(2)}},
     {"linalg_ldl_factor_ex(self: Tensor, *, hermitian: bool = False, check_errors: bool = False) "
      "-> "

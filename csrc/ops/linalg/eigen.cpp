@@ -135,10 +135,10 @@ const Define kOps[] = {
      "A = V diag(w) V^H of Hermitian (or real symmetric) matrices (*, n, n), of which the triangle "
      "`UPLO` is read: the eigenvalues w, ascending and real, and the eigenvectors, columns of V. "
      "LinAlgError for matrices that are not finite.",
-     kernel(eigh), kLinalg.with(Precision::Float32)},
+     kernel(eigh), kLinalg.with(kFloat32OnCpu)},
     {"linalg_eigvalsh(self: Tensor, UPLO: str = 'L') -> Tensor",
      "The eigenvalues of Hermitian matrices, ascending.", kernel(eigvalsh),
-     kLinalg.with(Precision::Float32)},
+     kLinalg.with(kFloat32OnCpu)},
     {"_linalg_eig(A: Tensor, compute_v: bool) -> (Tensor, Tensor)",
      "Eigenvalues, and eigenvectors where they are asked for.",
      kernel(eig_raw),
@@ -147,10 +147,10 @@ const Define kOps[] = {
      "A V = V diag(w) of square matrices (*, n, n): complex eigenvalues, in no particular order, "
      "and "
      "eigenvectors of length 1, columns of V. LinAlgError for matrices that are not finite.",
-     kernel(eig), kLinalg.with(Precision::Float32)},
+     kernel(eig), kLinalg.with(kFloat32OnCpu)},
     {"linalg_eigvals(self: Tensor) -> Tensor",
      "The eigenvalues of square matrices: complex, in no particular order.", kernel(eigvals),
-     kLinalg.with(Precision::Float32)},
+     kLinalg.with(kFloat32OnCpu)},
 };
 
 }  // namespace

@@ -278,12 +278,12 @@ const Define kOps[] = {
      "tensordot(result, x, ind) undoes tensordot(self, x, self.dim() - ind). Shape: the last "
      "sizes, "
      "then the first.",
-     kernel(tensorinv), kLinalg.with(Precision::Float32)},
+     kernel(tensorinv), kLinalg.with(kFloat32OnCpu)},
     {"linalg_tensorsolve(self: Tensor, other: Tensor, dims: int[]? = None) -> Tensor",
      "X of tensordot(self, X, X.dim()) = other, after the dimensions `dims` of `self` have been "
      "moved "
      "to the end.",
-     kernel(tensorsolve), kLinalg.with(Precision::Float32)},
+     kernel(tensorsolve), kLinalg.with(kFloat32OnCpu)},
     {"linalg_vander(x: Tensor, *, N: int? = None) -> Tensor",
      "Matrices whose rows hold the powers 0, 1, ..., N - 1 of the elements of vectors (*, n): "
      "shape "

@@ -355,7 +355,7 @@ const Define kOps[] = {
      kernel(lu_solve), kLinalg},
     {"lu_solve(self: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor",
      "X of A X = self, from A's factors by `linalg.lu_factor`.", kernel(lu_solve_legacy),
-     kLinalgMethod.with(Precision::Float32)},
+     kLinalgMethod.with(kFloat32OnCpu)},
     {"_linalg_solve_ex(A: Tensor, B: Tensor, left: bool, check_errors: bool) -> (Tensor, Tensor, "
      "Tensor, Tensor)",
      "The solution, the factors, the pivots and whether it went well.",
@@ -372,7 +372,7 @@ const Define kOps[] = {
     {"linalg_solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor",
      "X of A X = B, or of X A = B unless `left`. A (*, n, n); B a vector, a batch of vectors as "
      "long as A's batch, or matrices. Batches broadcast. LinAlgError where A is singular.",
-     kernel(solve), kLinalg.with(Precision::Float32)},
+     kernel(solve), kLinalg.with(kFloat32OnCpu)},
     {"linalg_inv_ex(A: Tensor, *, check_errors: bool = False) -> (inverse: Tensor, info: Tensor)",
      "The inverse, and 0 or the place of the zero pivot that prevents it.",
      kernel(inverse_ex),
@@ -382,13 +382,13 @@ const Define kOps[] = {
       .non_differentiable = 0b10,
       .module = "linalg",
       .heavy = true,
-      .autocast = Precision::Float32,
+      .autocast = kFloat32OnCpu,
       .vmap = vmap::leading(2)}},
     {"linalg_inv(A: Tensor) -> Tensor",
      "The inverse of square matrices (*, n, n); LinAlgError where there is none.", kernel(inverse),
-     kLinalg.with(Precision::Float32)},
+     kLinalg.with(kFloat32OnCpu)},
     {"inverse(self: Tensor) -> Tensor", "The same as `linalg.inv`.", kernel(inverse),
-     kLinalgMethod.with(Precision::Float32)},
+     kLinalgMethod.with(kFloat32OnCpu)},
 };
 
 }  // namespace

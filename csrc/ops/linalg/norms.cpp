@@ -168,38 +168,38 @@ const Define kOps[] = {
      "smallest singular value; 1 and -1: the largest and smallest sum of sizes of a column; inf "
      "and "
      "-inf: of a row.",
-     kernel(matrix_norm), kLinalg},
+     kernel(matrix_norm), kLinalg.with(kFloat32OnCuda)},
     {"linalg_matrix_norm(self: Tensor, ord: str = 'fro', dim: int[] = [-2, -1], keepdim: bool = "
      "False, *, dtype: dtype? = None) -> Tensor",
      "'fro': the root of the sum of squares; 'nuc': the sum of the singular values.",
-     kernel(matrix_norm_named), kLinalg},
+     kernel(matrix_norm_named), kLinalg.with(kFloat32OnCuda)},
     {"linalg_norm(self: Tensor, ord: Scalar? = None, dim: int[1]? = None, keepdim: bool = False, "
      "*, "
      "dtype: dtype? = None) -> Tensor",
      "A vector norm over one dimension, a matrix norm over two. Without `dim`, of a vector or a "
      "matrix; without `ord` too, the 2-norm of all elements.",
-     kernel(linalg_norm), kLinalg},
+     kernel(linalg_norm), kLinalg.with(kFloat32OnCuda)},
     {"linalg_norm(self: Tensor, ord: str, dim: int[1]? = None, keepdim: bool = False, *, dtype: "
      "dtype? = None) -> Tensor",
-     "The matrix norms 'fro' and 'nuc'.", kernel(linalg_norm_named), kLinalg},
+     "The matrix norms 'fro' and 'nuc'.", kernel(linalg_norm_named), kLinalg.with(kFloat32OnCuda)},
     {"nuclear_norm(self: Tensor, dim: int[2]? = None, keepdim: bool = False) -> Tensor",
      "The sum of the singular values: `linalg.matrix_norm` of order 'nuc'.",
      kernel(nuclear_norm),
-     {.forms = kFunction | kOut, .composite = true}},
+     {.forms = kFunction | kOut, .composite = true, .autocast = kFloat32OnCuda}},
     {"linalg_cond(self: Tensor, p: Scalar? = None) -> Tensor",
      "The condition number in a matrix norm: 2 (the largest singular value over the smallest) "
      "unless "
      "`p` is given; -2, the inverse of that. With 1, -1, inf, -inf, 'fro' and 'nuc', for square "
      "matrices, the norm times that of the inverse: infinite where there is none.",
-     kernel(cond), kLinalg.with(Precision::Float32)},
+     kernel(cond), kLinalg.with(kFloat32OnCpu)},
     {"linalg_cond(self: Tensor, p: str) -> Tensor", "", kernel(cond_named),
-     kLinalg.with(Precision::Float32)},
+     kLinalg.with(kFloat32OnCpu)},
     {"linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor",
      "Inner products along `dim`, the first vector conjugated. The other dimensions broadcast.",
      kernel(vecdot), kLinalg.with(Precision::Lower)},
     {"linalg_cross(self: Tensor, other: Tensor, *, dim: int = -1) -> Tensor",
      "Vector products of the vectors of length 3 along `dim`. The other dimensions broadcast.",
-     kernel(linalg_cross), kLinalg.with(OutMemory{.disjoint = 0b11})},
+     kernel(linalg_cross), kLinalg.with(OutMemory{.disjoint = 0b11}).with(kWidestOnCuda)},
 };
 
 }  // namespace

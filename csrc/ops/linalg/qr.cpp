@@ -189,17 +189,17 @@ const Define kOps[] = {
       .forms = kFunction | kOut,
       .module = "linalg",
       .heavy = true,
-      .autocast = Precision::Float32,
+      .autocast = kFloat32OnCpu,
       .vmap = vmap::leading(2)}},
     {"qr(self: Tensor, some: bool = True) -> (Q: Tensor, R: Tensor)",
      "`linalg.qr` with mode 'reduced', or 'complete' unless `some`.", kernel(qr),
-     kLinalgMethod.with(Precision::Float32)},
+     kLinalgMethod.with(kFloat32OnCpu)},
     {"geqrf(self: Tensor) -> (a: Tensor, tau: Tensor)",
      "The QR factors as LAPACK's geqrf gives them: R in the upper triangle of `a`, reflectors "
      "below "
      "it, their scales in `tau`.",
      kernel(geqrf),
-     {.forms = kPublic | kOut, .autocast = Precision::Float32, .vmap = vmap::leading(2)}},
+     {.forms = kPublic | kOut, .autocast = kFloat32OnCpu, .vmap = vmap::leading(2)}},
     {"_linalg_householder(input: Tensor, tau: Tensor) -> Tensor",
      "A product of reflectors.",
      kernel(householder_raw),
@@ -208,9 +208,9 @@ const Define kOps[] = {
      "The first n columns of the product of the reflectors I - tau_i v_i v_i^H, whose vectors "
      "stand "
      "below the diagonal of `input` (*, m, n); tau (*, k) with k <= n <= m.",
-     kernel(householder), kLinalg.with(Precision::Float32)},
+     kernel(householder), kLinalg.with(kFloat32OnCpu)},
     {"orgqr(self: Tensor, input2: Tensor) -> Tensor", "The same as `linalg.householder_product`.",
-     kernel(householder), kLinalgMethod.with(Precision::Float32)},
+     kernel(householder), kLinalgMethod.with(kFloat32OnCpu)},
     {"_linalg_ormqr(self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: bool) -> "
      "Tensor",
      "A product with a product of reflectors.",
@@ -220,7 +220,7 @@ const Define kOps[] = {
      "False) -> Tensor",
      "Q C, or C Q unless `left`, for the product Q of the reflectors that `geqrf` gives as `self` "
      "and `input2`, and C = `input3`; with `transpose` Q^H for Q. Q itself is never formed.",
-     kernel(ormqr), kLinalgMethod.with(Precision::Float32)},
+     kernel(ormqr), kLinalgMethod.with(kFloat32OnCpu)},
 };
 
 }  // namespace

@@ -352,16 +352,15 @@ const Define kOps[] = {
      "with k = min(m, n). LinAlgError for matrices that are not finite. Gradients take the "
      "singular "
      "values to be distinct.",
-     kernel(linalg_svd), kLinalg.with(Precision::Float32)},
+     kernel(linalg_svd), kLinalg.with(kFloat32OnCpu)},
     {"linalg_svdvals(A: Tensor, *, driver: str? = None) -> Tensor",
-     "The singular values of matrices, descending.", kernel(svdvals),
-     kLinalg.with(Precision::Float32)},
+     "The singular values of matrices, descending.", kernel(svdvals), kLinalg.with(kFloat32OnCpu)},
     {"svd(self: Tensor, some: bool = True, compute_uv: bool = True) -> (U: Tensor, S: Tensor, V: "
      "Tensor)",
      "self = U diag(S) V^H. `some` gives min(m, n) columns of U and V, not all; without "
      "`compute_uv` "
      "both are zeros. `linalg.svd` is the newer form.",
-     kernel(svd), kLinalgMethod.with(Precision::Float32)},
+     kernel(svd), kLinalgMethod.with(kFloat32OnCpu)},
     {"_linalg_pinv(A: Tensor, atol: Tensor?, rtol: Tensor?, hermitian: bool) -> Tensor",
      "The pseudo-inverse.",
      kernel(pinv_raw),
@@ -385,21 +384,20 @@ const Define kOps[] = {
     {"pinverse(self: Tensor, rcond: float = 1e-15) -> Tensor",
      "The same as `linalg.pinv` with rtol=rcond.",
      kernel(pinverse),
-     {.composite = true, .heavy = true, .autocast = Precision::Float32}},
+     {.composite = true, .heavy = true, .autocast = kFloat32OnCpu}},
     {"linalg_matrix_rank(self: Tensor, *, atol: Tensor? = None, rtol: Tensor? = None, hermitian: "
      "bool = False) -> Tensor",
      "How many singular values (with `hermitian`, sizes of eigenvalues) are larger than the larger "
      "of `atol` and `rtol` times the largest one, as int64. `rtol` is as for `pinv`.",
-     kernel(matrix_rank), kLinalg.with(Precision::Float32)},
+     kernel(matrix_rank), kLinalg.with(kFloat32OnCpu)},
     {"linalg_matrix_rank(self: Tensor, *, atol: float? = None, rtol: float? = None, hermitian: "
      "bool "
      "= False) -> Tensor",
-     "", kernel(matrix_rank_float), kLinalg.with(Precision::Float32)},
+     "", kernel(matrix_rank_float), kLinalg.with(kFloat32OnCpu)},
     {"linalg_matrix_rank(self: Tensor, tol: Tensor, hermitian: bool = False) -> Tensor",
-     "`tol` is an older name of `atol`.", kernel(matrix_rank_tol),
-     kLinalg.with(Precision::Float32)},
+     "`tol` is an older name of `atol`.", kernel(matrix_rank_tol), kLinalg.with(kFloat32OnCpu)},
     {"linalg_matrix_rank(self: Tensor, tol: float, hermitian: bool = False) -> Tensor", "",
-     kernel(matrix_rank_tol_float), kLinalg.with(Precision::Float32)},
+     kernel(matrix_rank_tol_float), kLinalg.with(kFloat32OnCpu)},
     {"_linalg_lstsq(self: Tensor, b: Tensor, rcond: float?, driver: str) -> (Tensor, Tensor, "
      "Tensor, "
      "Tensor)",
@@ -420,7 +418,7 @@ const Define kOps[] = {
      "rank except for 'gels', singular values for the last two; empty tensors otherwise. `rcond` "
      "is "
      "the part of the largest singular value below which one counts as zero.",
-     kernel(lstsq), kLinalg.with(Precision::Float32)},
+     kernel(lstsq), kLinalg.with(kFloat32OnCpu)},
 };
 
 }  // namespace

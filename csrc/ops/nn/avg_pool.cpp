@@ -171,7 +171,7 @@ const Define avg_pool_ops[] = {
     {"avg_pool3d(self: Tensor, kernel_size: int[3], stride: int[3] = [], padding: int[3] = 0, "
      "ceil_mode: bool = False, "
      "count_include_pad: bool = True, divisor_override: int? = None) -> Tensor",
-     kAvgDoc, kernel(avg_pool<3>), kAverage<3>.with(Precision::Float32).with(vmap::folded(3))},
+     kAvgDoc, kernel(avg_pool<3>), kAverage<3>.with(kFloat32OnCpu).with(vmap::folded(3))},
     {"_avg_pool_backward(grad: Tensor, sizes: int[], kernel_size: int[], stride: int[], padding: "
      "int[], ceil_mode: bool, "
      "count_include_pad: bool, divisor_override: int?, spatial: int) -> Tensor",
@@ -186,7 +186,7 @@ const Define avg_pool_ops[] = {
      kernel(adaptive_avg_pool<2>), kAdaptive<2>.with(vmap::folded(2))},
     {"adaptive_avg_pool3d(self: Tensor, output_size: int[3]) -> Tensor",
      "Averages over windows chosen so that the output has `output_size`.",
-     kernel(adaptive_avg_pool<3>), kAdaptive<3>.with(Precision::Float32).with(vmap::folded(3))},
+     kernel(adaptive_avg_pool<3>), kAdaptive<3>.with(kFloat32OnCpu).with(vmap::folded(3))},
     {"_adaptive_avg_pool_backward(grad: Tensor, sizes: int[], spatial: int) -> Tensor",
      "Gradient of adaptive average pooling.",
      kernel(adaptive_avg_gradient),

@@ -119,7 +119,7 @@ const Define kOps[] = {
      "Minus the log probability of each target (N): the sum over all its alignments with log_probs "
      "(T, N, C).",
      kernel(ctc_loss),
-     {.backward = ctc_backward, .saves = saves_arg(0) | saves_arg(1)}},
+     {.backward = ctc_backward, .saves = saves_arg(0) | saves_arg(1), .autocast = kFloat32OnCuda}},
     {"_ctc_loss_backward(grad: Tensor, log_probs: Tensor, targets: Tensor, input_lengths: int[], "
      "target_lengths: int[], blank: int, zero_infinity: bool) -> Tensor",
      "The gradient of `_ctc_loss` by log_probs that log_softmax has made.", kernel(ctc_gradient)},

@@ -293,7 +293,7 @@ const Define kOps[] = {
      "the differences if it is 'donot_use_mm_for_euclid_dist'. Rows that are near to one another "
      "are always compared by their differences.",
      kernel(cdist),
-     {.forms = kFunction, .composite = true}},
+     {.forms = kFunction, .composite = true, .autocast = kFloat32OnCuda}},
     {"_cdist(x1: Tensor, x2: Tensor, p: float, by_product: bool) -> Tensor",
      "`cdist` of batches that match; `by_product` for p = 2 only.",
      kernel(cdist_forward),
@@ -306,7 +306,7 @@ const Define kOps[] = {
      "The p-norms of the differences between all pairs of rows of `self` (N, M), those of row 0 "
      "first: (N (N - 1) / 2,).",
      kernel(pdist),
-     {.forms = kFunction, .composite = true}},
+     {.forms = kFunction, .composite = true, .autocast = kFloat32OnCuda}},
     {"_pdist(self: Tensor, p: float) -> Tensor",
      "`pdist` of float32 or float64.",
      kernel(pdist_forward),
@@ -329,11 +329,15 @@ const Define kOps[] = {
      kernel(renorm),
      {.forms = kPublic | kInplace | kOut,
       .composite = true,
+      .autocast = kFloat32OnCuda,
       .out_memory = {.same_or_disjoint = 0b1}}},
     {"cross(self: Tensor, other: Tensor, dim: int? = None) -> Tensor",
      "The cross product of vectors along `dim`, by default along the first dimension of size 3.",
      kernel(cross),
-     {.forms = kPublic | kOut, .composite = true, .out_memory = {.disjoint = 0b11}}},
+     {.forms = kPublic | kOut,
+      .composite = true,
+      .autocast = kWidestOnCuda,
+      .out_memory = {.disjoint = 0b11}}},
 };
 
 }  // namespace

@@ -322,6 +322,7 @@ const Define kOps[] = {
      {.backward = grid_sample_backward,
       .saves = saves_arg(0) | saves_arg(1),
       .forms = kFunction,
+      .autocast = kWidestOnCuda,
       .vmap = vmap::folded(0)}},
     {"_grid_sample_input(grad: Tensor, grid: Tensor, sizes: int[], spatial: int, how: int, "
      "outside: int, corners: bool) -> Tensor",

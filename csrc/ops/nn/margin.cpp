@@ -211,7 +211,10 @@ const Define definitions[] = {
      "`max(0, margin - self[right] + self[wrong]) ** p`, times `weight[right]`, over C; averaged "
      "(`reduction` 1), summed (2) or for each row (0). `p` is 1 or 2.",
      kernel(multi_margin_loss),
-     {.backward = multi_margin_backward, .saves = kSaves | saves_arg(4), .forms = 0}},
+     {.backward = multi_margin_backward,
+      .saves = kSaves | saves_arg(4),
+      .forms = 0,
+      .autocast = kFloat32OnCuda}},
     {"_multi_margin_loss_backward(grad: Tensor, self: Tensor, target: Tensor, p: float, margin: "
      "float, weight: Tensor?, reduction: int) -> Tensor",
      "The gradient of `multi_margin_loss`.", kernel(multi_margin_gradient)},
@@ -220,7 +223,10 @@ const Define definitions[] = {
      "self[right] + self[wrong])`, over C. A row of `target` names the right classes, up to its "
      "first -1. Reduced as in multi_margin_loss.",
      kernel(multilabel_margin_loss),
-     {.backward = multilabel_margin_backward, .saves = kSaves, .forms = 0}},
+     {.backward = multilabel_margin_backward,
+      .saves = kSaves,
+      .forms = 0,
+      .autocast = kFloat32OnCuda}},
     {"_multilabel_margin_loss_backward(grad: Tensor, self: Tensor, target: Tensor, reduction: int) "
      "-> Tensor",
      "The gradient of `multilabel_margin_loss`.",

@@ -308,7 +308,8 @@ const Define nll_ops[] = {
      {.backward = nll_backward,
       .saves = saves_arg(1) | saves_arg(2) | saves_out(1),
       .forms = 0,
-      .non_differentiable = 0b10}},
+      .non_differentiable = 0b10,
+      .autocast = kFloat32OnCuda}},
     {"_nll_loss_backward(grad: Tensor, target: Tensor, weight: Tensor?, total_weight: Tensor, "
      "sizes: int[], reduction: "
      "int, ignore_index: int) -> Tensor",
@@ -324,7 +325,7 @@ const Define nll_ops[] = {
       .saves = saves_arg(0) | saves_arg(1) | saves_arg(2) | saves_out(1) | saves_out(2),
       .forms = 0,
       .non_differentiable = 0b110,
-      .autocast = Precision::Float32}},
+      .autocast = kFloat32OnCpu}},
     {"_cross_entropy_backward(grad: Tensor, self: Tensor, target: Tensor, weight: Tensor?, stats: "
      "Tensor, total_weight: Tensor, reduction: int, ignore_index: int) -> Tensor",
      "Gradient of cross_entropy_loss.",
@@ -337,7 +338,7 @@ const Define nll_ops[] = {
      "-100, label_smoothing: float = 0.0) -> Tensor",
      "Cross entropy of logits (N, C, *) and classes (N, *) or class probabilities (N, C, *).",
      kernel(cross_entropy_loss),
-     {.forms = 0, .composite = true}},
+     {.forms = 0, .composite = true, .autocast = kFloat32OnCuda}},
 };
 
 }  // namespace

@@ -276,7 +276,7 @@ const Define norm_ops[] = {
      "then scaled by `weight` "
      "and shifted by `bias` (Ba, Kiros & Hinton 2016).",
      kernel(layer_norm),
-     {.forms = kFunction, .composite = true}},
+     {.forms = kFunction, .composite = true, .autocast = kFloat32OnCuda}},
     {"native_layer_norm(self: Tensor, normalized_shape: int[], weight: Tensor?, bias: Tensor?, "
      "eps: float) -> (Tensor, "
      "Tensor, Tensor)",
@@ -285,7 +285,8 @@ const Define norm_ops[] = {
      {.backward = layer_norm_backward,
       .saves = saves_arg(0) | saves_arg(2) | saves_out(1) | saves_out(2),
       .forms = 0,
-      .non_differentiable = kStats}},
+      .non_differentiable = kStats,
+      .autocast = kFloat32OnCuda}},
     {"native_layer_norm_backward(grad: Tensor, self: Tensor, normalized_shape: int[], mean: "
      "Tensor, rstd: Tensor, weight: "
      "Tensor?, affine: bool = True) -> (Tensor, Tensor, Tensor)",
@@ -318,7 +319,7 @@ const Define norm_ops[] = {
      "Tensor",
      "Normalises each sample's channels in `num_groups` groups (Wu & He 2018). Input: (N, C, *).",
      kernel(group_norm),
-     {.forms = kFunction, .composite = true}},
+     {.forms = kFunction, .composite = true, .autocast = kFloat32OnCuda}},
     {"native_group_norm(self: Tensor, num_groups: int, weight: Tensor?, bias: Tensor?, eps: float) "
      "-> (Tensor, Tensor, "
      "Tensor)",

@@ -102,6 +102,7 @@ const Define kOps[] = {
      {.backward = resample_backward<false>,
       .forms = kFunction,
       .format_of = 0b1,
+      .autocast = kFloat32OnCuda,
       .vmap = vmap::direct}},
     {"_resample_backward(grad: Tensor, size: int[], step: float[], how: int, corners: bool) -> "
      "Tensor",

@@ -323,6 +323,7 @@ const Define definitions[] = {
       .saves = saves_arg(0) | saves_arg(1),
       .forms = kAllForms | kForeach,
       .elementwise = true,
+      .autocast = kFloat32OnCuda,
       .numbers = Numbers::OneTensor}},
     {"square(self: Tensor) -> Tensor",
      "Each element times itself.",

@@ -364,6 +364,8 @@ void register_pointwise(const OpInfo& info, const PointwiseRow& row, BackwardFn 
   if (info.flags & portable::numbers_anywhere) traits.numbers = Numbers::Anywhere;
   if (info.flags & portable::numbers_one_tensor) traits.numbers = Numbers::OneTensor;
   if (info.flags & portable::numbers_after_self) traits.numbers = Numbers::AfterSelf;
+  if (info.flags & portable::float32_on_cuda) traits.autocast = kFloat32OnCuda;
+  if (info.flags & portable::widest_on_cuda) traits.autocast = kWidestOnCuda;
   traits.old_orders = info.old_orders;
   if (!backward && row.types().result[static_cast<size_t>(DType::Float32)] ==
                        static_cast<uint8_t>(DType::Bool)) {

@@ -199,7 +199,10 @@ const Define kOps[] = {
      "float32 is summed in short "
      "blocks, the blocks in double precision.",
      kernel(sum_op),
-     {.backward = sum_backward, .forms = kPublic | kOut, .vmap = vmap::reduction}},
+     {.backward = sum_backward,
+      .forms = kPublic | kOut,
+      .autocast = kFloat32OnCuda,
+      .vmap = vmap::reduction}},
     {"nansum(self: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> "
      "Tensor",
      "`sum` in which NaN counts as zero.",
@@ -251,7 +254,7 @@ const Define kOps[] = {
     {"trace(self: Tensor) -> Tensor",
      "The sum of a matrix's diagonal.",
      kernel(trace_op),
-     {.composite = true, .autocast = Precision::Float32}},
+     {.composite = true, .autocast = kFloat32OnCpu}},
 };
 
 }  // namespace

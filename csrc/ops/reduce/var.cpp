@@ -343,28 +343,30 @@ const Define kOps[] = {
       .saves = kSelf | saves_out(),
       .forms = kFunction | kOut,
       .module = "linalg",
+      .autocast = kFloat32OnCuda,
       .vmap = vmap::reduction}},
     {"norm(self: Tensor, p: Scalar? = 2, dim: int[1]? = None, keepdim: bool = False, *, dtype: "
      "dtype? = None) -> Tensor",
      "The vector norm of order `p` over `dim`, by default over all elements.",
      kernel(norm_op),
-     {.forms = kPublic | kOut, .composite = true}},
+     {.forms = kPublic | kOut, .composite = true, .autocast = kFloat32OnCuda}},
     {"norm(self: Tensor, p: str, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = "
      "None) -> Tensor",
      "For p = 'fro' the norm of order 2; for p = 'nuc' the sum of the singular values of the "
      "matrices that two dimensions span.",
      kernel(norm_named),
-     {.forms = kPublic | kOut, .composite = true}},
+     {.forms = kPublic | kOut, .composite = true, .autocast = kFloat32OnCuda}},
     {"dist(self: Tensor, other: Tensor, p: Scalar = 2) -> Tensor",
      "The norm of order `p` of the difference.",
      kernel(dist_op),
-     {.composite = true}},
+     {.composite = true, .autocast = kFloat32OnCuda}},
     {"logsumexp(self: Tensor, dim: int[1], keepdim: bool = False) -> Tensor",
      "The logarithm of the sum over `dim` of the elements' exponentials, without overflow.",
      kernel(logsumexp_op),
      {.backward = logsumexp_backward,
       .saves = kSelf | saves_out(),
       .forms = kPublic | kOut,
+      .autocast = kFloat32OnCuda,
       .vmap = vmap::reduction}},
 };
 #undef TAEDA_SPREAD_DOC
