@@ -348,3 +348,9 @@ def test_transforms_and_sparse_tensors_are_seen_by_their_parts() -> None:
     with Log() as log:
         x.to_sparse() * 2
     assert "aten.mul.Tensor" in log.names
+
+
+def test_what_cannot_be_asked_is_no_mode() -> None:
+    with pytest.raises(TypeError, match="expected a TorchDispatchMode, got int"):
+        taeda._C._push_dispatch_mode(1)
+    assert taeda._C._dispatch_modes() == []

@@ -268,8 +268,12 @@ Value dispatch_layer(Call& c, uint32_t inner) {
 }
 
 PyObject* push_mode(PyObject*, PyObject* mode) {
-  push(Py_NewRef(mode));
-  Py_RETURN_NONE;
+  return guarded([&] {
+    check<TypeError>(PyObject_HasAttrString(mode, "__torch_dispatch__"),
+                     "_push_dispatch_mode(): expected a TorchDispatchMode, got ", type_name(mode));
+    push(Py_NewRef(mode));
+    return Py_NewRef(Py_None);
+  });
 }
 PyObject* pop_mode(PyObject*, PyObject*) {
   return guarded([&] {
