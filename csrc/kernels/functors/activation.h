@@ -116,11 +116,11 @@ struct Silu {
   template <class T> FN static T f(T x) { return x / one_plus_exp_easy(-x); }
   template <class T>
     requires same_type<T, float>
-  FN static T hard(T x) {
+  FN static T f_slow(T x) {
     return x / one_plus_exp(-x);
   }
-  FN static uint32_t strain(float x) { return magnitude(x); }
-  FN static uint32_t most(float) { return magnitude(86.0f); }
+  FN static uint32_t range_key(float x) { return magnitude(x); }
+  FN static uint32_t range_limit(float) { return magnitude(86.0f); }
   template <class T> FN static T da(T g, T x, T) {
     const T s = sigmoid(x);
     return g * conj(s * (T(1) + x * (T(1) - s)));

@@ -169,7 +169,7 @@ struct FloorDivide : EasyQuotient {
   }
   template <class T>
     requires easy_quotient<T>
-  FN static T hard(T a, T b) {
+  FN static T f_slow(T a, T b) {
     return floor_quotient(a, b);
   }
   template <class T> FN static T da(T g, T, T, T) { return zero(g); }
@@ -184,7 +184,7 @@ struct TruncDivide : EasyQuotient {
   }
   template <class T>
     requires easy_whole<T>
-  FN static T hard(T a, T b) {
+  FN static T f_slow(T a, T b) {
     return trunc_quotient(a, b);
   }
   template <class T> FN static T da(T g, T, T, T) { return zero(g); }
@@ -203,7 +203,7 @@ struct Remainder : EasyQuotient {
   }
   template <class T>
     requires easy_quotient<T>
-  FN static T hard(T a, T b) {
+  FN static T f_slow(T a, T b) {
     if constexpr (is_integer<T>) return with_sign_of(whole_rest(a, b), b);
     else return with_sign_of(fmod(a, b), b);
   }
@@ -221,7 +221,7 @@ struct Fmod : EasyQuotient {
   }
   template <class T>
     requires easy_quotient<T>
-  FN static T hard(T a, T b) {
+  FN static T f_slow(T a, T b) {
     if constexpr (is_integer<T>) return whole_rest(a, b);
     else return fmod(a, b);
   }

@@ -166,16 +166,16 @@ FN uint64_t whole_magnitude(int64_t x) {
 }
 // What the easy form may be asked for.
 struct EasyQuotient {
-  FN static uint32_t strain(float x, float y) { return magnitude(x / y); }
-  FN static uint32_t most(float) { return magnitude(0x1p27f); }
-  FN static uint64_t strain(double x, double y) { return magnitude(x / y); }
-  FN static uint64_t most(double) { return magnitude(0x1p52); }
-  FN static uint32_t strain(int32_t, int32_t y) { return y == 0 || y == -1 ? 1 : 0; }
-  FN static uint32_t most(int32_t) { return 0; }
-  FN static uint64_t strain(int64_t x, int64_t y) {
+  FN static uint32_t range_key(float x, float y) { return magnitude(x / y); }
+  FN static uint32_t range_limit(float) { return magnitude(0x1p27f); }
+  FN static uint64_t range_key(double x, double y) { return magnitude(x / y); }
+  FN static uint64_t range_limit(double) { return magnitude(0x1p52); }
+  FN static uint32_t range_key(int32_t, int32_t y) { return y == 0 || y == -1 ? 1 : 0; }
+  FN static uint32_t range_limit(int32_t) { return 0; }
+  FN static uint64_t range_key(int64_t x, int64_t y) {
     return y == 0 ? ~uint64_t{0} : whole_magnitude(x) | whole_magnitude(y);
   }
-  FN static uint64_t most(int64_t) { return (uint64_t{1} << 53) - 1; }
+  FN static uint64_t range_limit(int64_t) { return (uint64_t{1} << 53) - 1; }
 };
 template <class T>
 inline constexpr bool easy_whole = same_type<T, int32_t> || same_type<T, int64_t>;

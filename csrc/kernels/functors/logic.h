@@ -152,16 +152,16 @@ struct NanToNum {
   static constexpr OpInfo info{"_nan_to_num", "", Numeric, internal | saves_self};
   template <class T> FN static T f(T x, T nan, T high, T low) {
     if constexpr (is_complex<T>)
-      return T(hard(x.re, nan.re, high.re, low.re), hard(x.im, nan.re, high.re, low.re));
+      return T(f_slow(x.re, nan.re, high.re, low.re), f_slow(x.im, nan.re, high.re, low.re));
     else return x;  // what is finite stays
   }
   template <class T>
     requires is_float<T>
-  FN static T hard(T x, T nan, T high, T low) {
+  FN static T f_slow(T x, T nan, T high, T low) {
     return x != x ? nan : (x == T(kInf) ? high : (x == T(-kInf) ? low : x));
   }
-  template <class T> FN static auto strain(T x, T, T, T) { return magnitude(x); }
-  template <class T> FN static auto most(T) { return magnitude(static_cast<T>(kInf)) - 1; }
+  template <class T> FN static auto range_key(T x, T, T, T) { return magnitude(x); }
+  template <class T> FN static auto range_limit(T) { return magnitude(static_cast<T>(kInf)) - 1; }
   template <class T> FN static T da(T g, T x, T, T, T, T) {
     return select(abs(x) < T(kInf), g, T(0));
   }

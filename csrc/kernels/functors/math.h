@@ -13,11 +13,11 @@ struct Exp {
   template <class T> FN static T f(T x) { return exp_easy(x); }
   template <class T>
     requires same_type<T, float>
-  FN static T hard(T x) {
+  FN static T f_slow(T x) {
     return exp(x);
   }
-  FN static uint32_t strain(float x) { return magnitude(x); }
-  FN static uint32_t most(float) { return magnitude(86.0f); }
+  FN static uint32_t range_key(float x) { return magnitude(x); }
+  FN static uint32_t range_limit(float) { return magnitude(86.0f); }
   template <class T> FN static T da(T g, T, T y) { return g * conj(y); }
 };
 struct Exp2 {
@@ -39,12 +39,12 @@ struct Log {
   template <class T> FN static T f(T x) { return log_easy(x); }
   template <class T>
     requires same_type<T, float>
-  FN static T hard(T x) {
+  FN static T f_slow(T x) {
     return log(x);
   }
   // positive, normal and finite
-  FN static uint32_t strain(float x) { return bits_as<uint32_t>(x) - 0x00800000u; }
-  FN static uint32_t most(float) { return 0x7effffffu; }
+  FN static uint32_t range_key(float x) { return bits_as<uint32_t>(x) - 0x00800000u; }
+  FN static uint32_t range_limit(float) { return 0x7effffffu; }
   template <class T> FN static T da(T g, T x, T) { return g / conj(x); }
 };
 struct Log2 {
@@ -104,20 +104,20 @@ struct Sin {
   static constexpr OpInfo info{
       "sin", "The sine of each element.", Analytic,
       saves_self | heavy_derivatives | inplace_function | foreach | keeps_zero};
-  template <class T> FN static auto strain(T x) { return magnitude(x); }
-  template <class T> FN static auto most(T) { return magnitude(easy_angle<T>); }
+  template <class T> FN static auto range_key(T x) { return magnitude(x); }
+  template <class T> FN static auto range_limit(T) { return magnitude(easy_angle<T>); }
   template <class T> FN static T f(T x) { return sin(x); }
-  template <class T> FN static T hard(T x) { return library_sin(x); }
+  template <class T> FN static T f_slow(T x) { return library_sin(x); }
   template <class T> FN static T da(T g, T x, T) { return g * conj(cos_anywhere(x)); }
   template <class T> FN static T easy_da(T g, T x, T) { return g * cos(x); }
 };
 struct Cos {
   static constexpr OpInfo info{"cos", "The cosine of each element.", Analytic,
                                saves_self | heavy_derivatives | inplace_function | foreach};
-  template <class T> FN static auto strain(T x) { return magnitude(x); }
-  template <class T> FN static auto most(T) { return magnitude(easy_angle<T>); }
+  template <class T> FN static auto range_key(T x) { return magnitude(x); }
+  template <class T> FN static auto range_limit(T) { return magnitude(easy_angle<T>); }
   template <class T> FN static T f(T x) { return cos(x); }
-  template <class T> FN static T hard(T x) { return library_cos(x); }
+  template <class T> FN static T f_slow(T x) { return library_cos(x); }
   template <class T> FN static T da(T g, T x, T) { return -g * conj(sin_anywhere(x)); }
   template <class T> FN static T easy_da(T g, T x, T) { return -g * sin(x); }
 };
@@ -128,11 +128,11 @@ struct Tan {
   template <class T> FN static T f(T x) { return tan(x); }
   template <class T>
     requires is_float<T>
-  FN static T hard(T x) {
+  FN static T f_slow(T x) {
     return library_tan(x);
   }
-  template <class T> FN static auto strain(T x) { return magnitude(x); }
-  template <class T> FN static auto most(T) { return magnitude(easy_angle<T>); }
+  template <class T> FN static auto range_key(T x) { return magnitude(x); }
+  template <class T> FN static auto range_limit(T) { return magnitude(easy_angle<T>); }
   template <class T> FN static T da(T g, T, T y) { return g * conj(T(1) + y * y); }
 };
 struct Asin {
@@ -242,11 +242,11 @@ struct Sigmoid {
   template <class T> FN static T f(T x) { return sigmoid_easy(x); }
   template <class T>
     requires same_type<T, float>
-  FN static T hard(T x) {
+  FN static T f_slow(T x) {
     return sigmoid(x);
   }
-  FN static uint32_t strain(float x) { return magnitude(x); }
-  FN static uint32_t most(float) { return magnitude(86.0f); }
+  FN static uint32_t range_key(float x) { return magnitude(x); }
+  FN static uint32_t range_limit(float) { return magnitude(86.0f); }
   template <class T> FN static T da(T g, T, T y) { return g * conj((T(1) - y) * y); }
 };
 struct Logit {

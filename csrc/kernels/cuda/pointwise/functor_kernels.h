@@ -15,7 +15,7 @@ using portable::arity, portable::HasDa, portable::HasDb, portable::HasDc;
 // What functors have, as concepts: within a function, nvcc takes for missing what a
 // requires-expression looks for, and the general function would never be called.
 template <class Op, class T>
-concept HasHard = requires { typename portable::Signature<decltype(&Op::template hard<T>)>; };
+concept HasSlow = requires { typename portable::Signature<decltype(&Op::template f_slow<T>)>; };
 template <class Op>
 concept HasHalfBits = requires { &Op::half_bits; };
 
@@ -23,9 +23,9 @@ concept HasHalfBits = requires { &Op::half_bits; };
 template <class Op, class T> struct ValueOf {
   using Type = decltype(&Op::template f<T>);
   template <class... A> __device__ static auto at(A... a) {
-    if constexpr (!is_complex<T> && HasHard<Op, T>) {
-      return Op::strain(a...) <= Op::most(T()) ? Op::template f<T>(a...)
-                                               : Op::template hard<T>(a...);
+    if constexpr (!is_complex<T> && HasSlow<Op, T>) {
+      return Op::range_key(a...) <= Op::range_limit(T()) ? Op::template f<T>(a...)
+                                                         : Op::template f_slow<T>(a...);
     } else {
       return Op::template f<T>(a...);
     }

@@ -4,7 +4,7 @@
 
 namespace taeda::cuda {
 
-static_assert(HasHard<portable::Exp, float> && !HasHard<portable::Exp, double>);
+static_assert(HasSlow<portable::Exp, float> && !HasSlow<portable::Exp, double>);
 
 extern const FunctorKernels* const math_kernels = Table<portable::MathOps>::rows;
 

@@ -31,9 +31,9 @@ template <int... I> struct MakeIndices<0, I...> {
   using type = Indices<I...>;
 };
 
-// What a loop computes: a functor's value or one of its derivatives, or `hard` of functions with an
-// easy range, where strain(x) is at most most(x): blocks that leave it are computed by this slower,
-// general function. In the range their derivative is easy_da.
+// What a loop computes: a functor's value or one of its derivatives. A function with `f_slow` is
+// fast where range_key(x) <= range_limit(x), and its derivative is easy_da there; blocks with other
+// elements are computed by f_slow.
 #define TAEDA_LOOP_OF(name, part)                                       \
   template <class Op, class T> struct name {                            \
     using Type = decltype(&Op::template part<T>);                       \
@@ -43,12 +43,12 @@ TAEDA_LOOP_OF(ValueOf, f)
 TAEDA_LOOP_OF(DaOf, da)
 TAEDA_LOOP_OF(DbOf, db)
 TAEDA_LOOP_OF(DcOf, dc)
-TAEDA_LOOP_OF(HardOf, hard)
+TAEDA_LOOP_OF(SlowOf, f_slow)
 TAEDA_LOOP_OF(EasyDaOf, easy_da)
 #undef TAEDA_LOOP_OF
 
 template <class Op, class T>
-concept HasHard = !is_complex<T> && requires { &Op::template hard<T>; };
+concept HasSlow = !is_complex<T> && requires { &Op::template f_slow<T>; };
 
 // What is done to the bits of either half type; others are computed in float32.
 template <class Op> struct HalfOf {
@@ -99,17 +99,17 @@ template <class Op, class T, class Easy, class Hard, int First, int Count> struc
   FN static void run_block(Indices<I...>, Indices<X...>, T* y, const void* const* in, int64_t begin,
                            int64_t n) {
     const T* const x[] = {(static_cast<const T*>(in[I]) + begin)...};
-    decltype(Op::strain(x[First + X][0]...)) worst = 0;
+    decltype(Op::range_key(x[First + X][0]...)) worst = 0;
     for (int64_t i = 0; i < n; ++i) {
-      const auto strain = Op::strain(x[First + X][i]...);
-      worst = strain > worst ? strain : worst;
+      const auto key = Op::range_key(x[First + X][i]...);
+      worst = key > worst ? key : worst;
     }
-    if (worst <= Op::most(T())) run<Easy>(n, y, x[I]...);
+    if (worst <= Op::range_limit(T())) run<Easy>(n, y, x[I]...);
     else run<Hard>(n, y, x[I]...);
   }
 };
 template <class Op, class T>
-using GuardedValue = GuardedLoop<Op, T, ValueOf<Op, T>, HardOf<Op, T>, 0, arity<Op>>;
+using GuardedValue = GuardedLoop<Op, T, ValueOf<Op, T>, SlowOf<Op, T>, 0, arity<Op>>;
 
 // Functors that are written for vectors too. On float16 and bfloat16 they go from memory to memory
 // through registers, without buffers of float32.
@@ -233,7 +233,7 @@ template <class Op> struct StreamedLoop {
   }
   FN static void values(int64_t n, float* y, const float* x) {
     if constexpr (VectorForm<Op>::kExists) VectorLoop<Op>::run(n, y, x);
-    else if constexpr (HasHard<Op, float>) {
+    else if constexpr (HasSlow<Op, float>) {
       const void* const in[] = {x};
       GuardedValue<Op, float>::run_block(y, in, 0, n);
     } else run<ValueOf<Op, float>>(n, y, x);
@@ -244,7 +244,7 @@ template <class Op, class T> constexpr void add_value(Loops& l) {
   using L = LoopOf<ValueOf<Op, T>>;
   if constexpr (VectorForm<Op>::kExists && same_type<T, float>)
     l.f[dtype_index<T>] = &VectorLoop<Op>::loop;
-  else if constexpr (HasHard<Op, T>) l.f[dtype_index<T>] = &GuardedValue<Op, T>::loop;
+  else if constexpr (HasSlow<Op, T>) l.f[dtype_index<T>] = &GuardedValue<Op, T>::loop;
   else l.f[dtype_index<T>] = &L::loop;
   l.supported[dtype_index<T>] = true;
   l.result[dtype_index<T>] = dtype_index<typename L::Result>;
