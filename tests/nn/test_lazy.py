@@ -81,8 +81,8 @@ def test_wrong_inputs_leave_it_lazy():
 
 def test_an_uninitialized_parameter_has_no_number_of_elements():
     layer = nn.LazyLinear(3)
-    for count in (layer.weight.numel, layer.weight.nelement):
-        with pytest.raises(ValueError, match="uninitialized"):
-            count()
+    for name in ("numel", "nelement", "dim", "stride", "is_contiguous", "data_ptr"):
+        with pytest.raises(ValueError, match=f"^{name}: an uninitialized"):
+            getattr(layer.weight, name)()
     layer(taeda.ones(1, 2))
     assert layer.weight.numel() == 6

@@ -135,6 +135,22 @@ class Buffer(Tensor, metaclass=_ParameterMeta):
         return buffer
 
 
+def _unusable(name: str) -> ValueError:
+    return ValueError(
+        f"{name}: an uninitialized parameter was used before the first forward of its lazy "
+        "module, or materialize(shape), gave it a shape"
+    )
+
+
+def _refused(name: str) -> Any:
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise _unusable(name)
+
+    refuse.__name__ = name
+    refuse.__doc__ = "Refuse: the shape is not known yet."
+    return refuse
+
+
 class UninitializedTensorMixin:
     """A tensor of a lazy module whose shape is not yet known.
 
@@ -158,10 +174,7 @@ class UninitializedTensorMixin:
         name = getattr(func, "__name__", "")
         if name in cls._SHAPELESS or name.startswith("__"):
             return _C._disabled_torch_function_impl(func, types, args, kwargs or {})
-        raise ValueError(
-            f"{name}: an uninitialized parameter was used before the first forward of its lazy "
-            "module, or materialize(shape), gave it a shape"
-        )
+        raise _unusable(name)
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give the tensor its shape; its values are not initialised.
@@ -196,14 +209,9 @@ class UninitializedTensorMixin:
     def __len__(self) -> int:
         raise ValueError(f"{type(self).__name__} has no length before it is materialized")
 
-    def numel(self) -> int:
-        """Refuse: the shape is not known yet."""
-        raise ValueError(
-            "numel: an uninitialized parameter was used before the first forward of its lazy "
-            "module, or materialize(shape), gave it a shape"
-        )
-
-    nelement = numel
+    numel, nelement, dim, stride, is_contiguous, data_ptr = map(
+        _refused, ("numel", "nelement", "dim", "stride", "is_contiguous", "data_ptr")
+    )
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):
