@@ -289,6 +289,9 @@ PROGRAMS: dict[str, Any] = {
         L.tensor([0, 1]), L.ones(2, 2), L.tensor([0]), mode="sum",
         per_sample_weights=L.ones(2, dtype=L.float64),
     ),
+    "sample weights beside half precision": lambda L: L.nn.functional.embedding_bag(
+        L.tensor([[0, 1]]), L.ones(2, 2).half(), mode="sum", per_sample_weights=L.ones(1, 2)
+    ),
     "integer targets": lambda L: L.nn.functional.binary_cross_entropy_with_logits(
         L.ones(2), L.ones(2, dtype=L.int64)
     ),

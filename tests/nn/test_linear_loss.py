@@ -15,6 +15,8 @@ OPTIONS = [
     LinearCrossEntropyOptions(batch_chunk_size=2),
     LinearCrossEntropyOptions(batch_chunk_size=100, acc_dtype=taeda.float64),
     LinearCrossEntropyOptions(chunking_method=None),
+    LinearCrossEntropyOptions(chunking_method="aspect_ratio:2"),
+    LinearCrossEntropyOptions(chunking_method="aspect_ratio"),
 ]
 
 
@@ -70,6 +72,15 @@ def test_several_places_and_half_precision() -> None:
     taeda.testing.assert_close(half.float(), linear_cross_entropy(x, w, y), rtol=5e-3, atol=5e-3)
 
 
+def test_rows_of_a_chunk() -> None:
+    x, outputs = taeda.ones(100, 8), 40
+    rows = {
+        method: LinearCrossEntropyOptions(chunking_method=method).rows(x, outputs)
+        for method in ("auto", "aspect_ratio", "aspect_ratio:3", None)
+    }
+    assert rows == {"auto": 20, "aspect_ratio": 20, "aspect_ratio:3": 60, None: 100}
+
+
 def test_the_module_passes_its_options_on() -> None:
     options = LinearCrossEntropyOptions(batch_chunk_size=2)
     loss = LinearCrossEntropyLoss(3, 5, options=options)
@@ -85,6 +96,8 @@ def test_the_module_passes_its_options_on() -> None:
         {"batch_chunk_size": 0},
         {"batch_chunk_size": 2.5},
         {"chunking_method": "x"},
+        {"chunking_method": "aspect_ratio:0"},
+        {"chunking_method": "aspect_ratio:"},
         {"acc_policy": "x"},
         {"acc_dtype": taeda.int64},
     ],

@@ -128,6 +128,11 @@ def embedding_bag(
             f"embedding_bag: per_sample_weights must have the input's shape {list(input.shape)}, "
             f"got {list(per_sample_weights.shape)}"
         )
+    if per_sample_weights is not None and per_sample_weights.dtype != weight.dtype:
+        raise RuntimeError(
+            f"embedding_bag: per_sample_weights must have the weight's dtype {weight.dtype}, "
+            f"got {per_sample_weights.dtype}"
+        )
     bags_in_rows = input
     if input.dim() == 2:
         if offsets is not None:

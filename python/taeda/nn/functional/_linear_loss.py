@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from taeda import _C
@@ -10,6 +11,7 @@ from taeda.nn.functional._loss import cross_entropy
 
 __all__ = ["linear_cross_entropy"]
 
+_METHOD = re.compile(r"auto|aspect_ratio(:0*[1-9][0-9]*)?")
 _HALF = (_C.float16, _C.bfloat16)
 _OPTIONS = (
     "allow_retain_graph",
@@ -30,7 +32,9 @@ class LinearCrossEntropyOptions:
         allow_retain_graph: whether backward may go through the graph twice. It always may here.
         batch_chunk_size: rows in a chunk; by default as many as make a chunk's logits as large as
             the input.
-        chunking_method: None computes all rows at once where `batch_chunk_size` is not given.
+        chunking_method: counts where `batch_chunk_size` is not given: "auto" is the default named
+            there, "aspect_ratio:N" makes a chunk's logits N times as large as the input (N is 1
+            unless given), and None computes all rows at once.
         acc_policy: "accurate", "balanced", "compact" or "auto": how precisely gradients of half
             precision are added up over the chunks. They are always added up in their own dtype.
         acc_dtype: in which dtype the losses are added up: float32 for inputs of half precision, and
@@ -56,7 +60,7 @@ class LinearCrossEntropyOptions:
         size = batch_chunk_size
         if size is not None and not (isinstance(size, int) and size > 0):
             raise ValueError(f"batch_chunk_size must be positive int or None, got {size!r}")
-        if chunking_method not in ("auto", None):
+        if chunking_method is not None and not _METHOD.fullmatch(chunking_method):
             raise ValueError(f"invalid chunking_method: {chunking_method!r}")
         if acc_policy not in ("accurate", "balanced", "compact", "auto"):
             raise ValueError(f"invalid acc_policy: {acc_policy!r}")
@@ -89,7 +93,8 @@ class LinearCrossEntropyOptions:
             return self.batch_chunk_size
         if self.chunking_method is None:
             return max(1, input.size(0))
-        return max(1, input.numel() // max(1, outputs))
+        _, _, ratio = self.chunking_method.partition(":")
+        return max(1, int(ratio or 1) * input.numel() // max(1, outputs))
 
 
 def linear_cross_entropy(
