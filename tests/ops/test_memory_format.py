@@ -32,6 +32,7 @@ LAYERS_2D = {
     "zero pad": lambda nn: nn.ZeroPad2d(1),
     "reflection pad": lambda nn: nn.ReflectionPad2d(1),
     "replication pad": lambda nn: nn.ReplicationPad2d(1),
+    "pixel shuffle": lambda nn: nn.Sequential(nn.Conv2d(6, 8, 1), nn.PixelShuffle(2)),
     "pixel unshuffle": lambda nn: nn.PixelUnshuffle(2),
     "channel shuffle": lambda nn: nn.ChannelShuffle(2),
     "dropout": lambda nn: nn.Dropout(0.5),
@@ -39,6 +40,9 @@ LAYERS_2D = {
     "resize, bilinear": lambda nn: nn.Upsample(scale_factor=2, mode="bilinear"),
     "GELU": lambda nn: nn.GELU(),
     "roll": lambda nn: call(nn, lambda x: x.roll(1, 2)),
+    "mixed pointwise": lambda nn: call(
+        nn, lambda x: x * x.detach().contiguous() + x.detach()[:, :1]
+    ),
     "sort": lambda nn: call(nn, lambda x: x.sort(1).values),
 }
 LAYERS_3D = {
