@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 
@@ -26,6 +27,7 @@ const DTypeInfo kDTypeInfo[kNumDTypes] = {
     {"float64", "Double", 8, true, false, true},
     {"complex64", "ComplexFloat", 8, false, true, true},
     {"complex128", "ComplexDouble", 16, false, true, true},
+    {"complex32", "ComplexHalf", 4, false, true, true},
     {"uint16", "UInt16", 2, false, false, false},
     {"uint32", "UInt32", 4, false, false, false},
     {"uint64", "UInt64", 8, false, false, false},
@@ -37,19 +39,21 @@ const DTypeInfo kDTypeInfo[kNumDTypes] = {
 };
 
 DType to_real(DType d) {
+  if (d == DType::Complex32) return DType::Float16;
   if (d == DType::Complex64) return DType::Float32;
   if (d == DType::Complex128) return DType::Float64;
   return d;
 }
 
 DType to_complex(DType d) {
+  if (d == DType::Float16 || d == DType::Complex32) return DType::Complex32;
   if (d == DType::Float64 || d == DType::Complex128) return DType::Complex128;
   return DType::Complex64;
 }
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
-  if (is_storage_only(a) || is_storage_only(b)) {
+  if (std::max(a, b) > DType::Complex32) {
     check(!is_float8(a) && !is_float8(b),
           "Promotion for Float8 Types is not supported, attempted to promote ", a, " and ", b);
     if (is_floating(a)) return a;
@@ -59,6 +63,10 @@ DType promote(DType a, DType b) {
     return b;
   }
   if (a > b) std::swap(a, b);
+  if (b == DType::Complex32) {
+    if (is_integral(a) || a == DType::Float16) return b;
+    b = std::max(a, DType::Complex64);
+  }
   if (is_complex(b)) {
     return b == DType::Complex64 && a == DType::Float64 ? DType::Complex128 : b;
   }

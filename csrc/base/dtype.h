@@ -28,6 +28,7 @@ enum class DType : uint8_t {
   Complex128,
   // Storage-only: no arithmetic of their own. They can be copied and converted, and pointwise ops
   // compute in another dtype.
+  Complex32,
   UInt16,
   UInt32,
   UInt64,
@@ -37,10 +38,19 @@ enum class DType : uint8_t {
   Float8_e4m3fnuz,
   Float8_e8m0fnu
 };
-inline constexpr int kNumDTypes = 20;
+inline constexpr int kNumDTypes = 21;
 
 using cfloat = std::complex<float>;
 using cdouble = std::complex<double>;
+struct ComplexHalf {
+  Half re, im;
+  ComplexHalf() = default;
+  ComplexHalf(cfloat z) : re(z.real()), im(z.imag()) {}
+  operator cfloat() const { return {re, im}; }
+};
+template <class T>
+inline constexpr bool is_complex_type =
+    std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble> || std::is_same_v<T, ComplexHalf>;
 
 struct DTypeInfo {
   std::string_view name;    // "float32"
@@ -108,6 +118,9 @@ template <> struct DTypeOf<cfloat> {
 template <> struct DTypeOf<cdouble> {
   static constexpr DType value = DType::Complex128;
 };
+template <> struct DTypeOf<ComplexHalf> {
+  static constexpr DType value = DType::Complex32;
+};
 template <> struct DTypeOf<uint16_t> {
   static constexpr DType value = DType::UInt16;
 };
@@ -169,6 +182,7 @@ template <class F> decltype(auto) visit_all(DType d, F&& f) {
 }
 template <class F> decltype(auto) visit_storage_only(DType d, F&& f) {
   switch (d) {
+    case DType::Complex32: return f(Tag<ComplexHalf>{});
     case DType::UInt16: return f(Tag<uint16_t>{});
     case DType::UInt32: return f(Tag<uint32_t>{});
     case DType::UInt64: return f(Tag<uint64_t>{});

@@ -36,7 +36,9 @@ class Scalar {
     }
   }
   template <class T> T to() const {
-    if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>) {
+    if constexpr (std::is_same_v<T, ComplexHalf>) {
+      return to<cfloat>();
+    } else if constexpr (is_complex_type<T>) {
       using R = typename T::value_type;
       return integral() ? T(static_cast<R>(i_)) : T(static_cast<R>(d_[0]), static_cast<R>(d_[1]));
     } else if constexpr (std::is_same_v<T, bool>) {

@@ -106,8 +106,8 @@ template <class T> PyObject* element(const T& v) {
     return PyBool_FromLong(reinterpret_cast<const unsigned char&>(v) != 0);
   else if constexpr (std::is_same_v<T, uint64_t>) return PyLong_FromUnsignedLongLong(v);
   else if constexpr (std::is_integral_v<T>) return PyLong_FromLongLong(static_cast<long long>(v));
-  else if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>)
-    return PyComplex_FromDoubles(v.real(), v.imag());
+  else if constexpr (std::is_same_v<T, ComplexHalf>) return element(cfloat(v));
+  else if constexpr (is_complex_type<T>) return PyComplex_FromDoubles(v.real(), v.imag());
   else return PyFloat_FromDouble(static_cast<double>(v));
 }
 

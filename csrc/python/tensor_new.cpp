@@ -130,7 +130,7 @@ template <class T> T element(const Scalar& s) {
       if (i < low || (sizeof(T) < 8 && i > static_cast<int64_t>(L::max()))) overflows<T>();
     }
   }
-  if constexpr (!std::is_same_v<T, cfloat> && !std::is_same_v<T, cdouble>) {
+  if constexpr (!is_complex_type<T>) {
     check<TypeError>(!s.is_complex(), "must be real number, not complex");
   }
   return s.to<T>();

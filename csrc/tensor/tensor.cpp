@@ -276,7 +276,8 @@ Scalar Tensor::item() const {
     return visit_storage_only(dtype(), [&](auto tag) -> Scalar {
       using T = typename decltype(tag)::type;
       const T& v = *static_cast<const T*>(data());
-      if constexpr (!std::is_integral_v<T>) return Scalar(static_cast<double>(v));
+      if constexpr (is_complex_type<T>) return Scalar(cdouble(cfloat(v)));
+      else if constexpr (!std::is_integral_v<T>) return Scalar(static_cast<double>(v));
       else {
         check(uint64_t(v) <= uint64_t(std::numeric_limits<int64_t>::max()),
               "value cannot be converted to type int64_t without overflow");
@@ -290,8 +291,7 @@ Scalar Tensor::item() const {
     if constexpr (std::is_same_v<T, bool>)
       return Scalar(reinterpret_cast<const unsigned char&>(v) != 0);
     else if constexpr (std::is_integral_v<T>) return Scalar(static_cast<int64_t>(v));
-    else if constexpr (std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>)
-      return Scalar(cdouble(v));
+    else if constexpr (is_complex_type<T>) return Scalar(cdouble(v));
     else return Scalar(static_cast<double>(v));
   });
 }

@@ -31,6 +31,7 @@ from taeda._C import (
     bool,
     channels_last,
     channels_last_3d,
+    complex32,
     complex64,
     complex128,
     contiguous_format,
@@ -182,6 +183,7 @@ globals().update(_TYPES)
 float = float32
 double = float64
 half = float16
+chalf = complex32
 cfloat = complex64
 cdouble = complex128
 short = int16
@@ -288,10 +290,12 @@ __all__ = [
     "cartesian_prod",
     "cdouble",
     "cfloat",
+    "chalf",
     "chain_matmul",
     "channels_last",
     "channels_last_3d",
     "compile",
+    "complex32",
     "complex64",
     "complex128",
     "contiguous_format",

@@ -71,6 +71,7 @@ from taeda._C import bool as bool
 from taeda._C import channels_last as channels_last
 from taeda._C import channels_last_3d as channels_last_3d
 from taeda._C import complex128 as complex128
+from taeda._C import complex32 as complex32
 from taeda._C import complex64 as complex64
 from taeda._C import contiguous_format as contiguous_format
 from taeda._C import default_generator as default_generator
@@ -682,7 +683,6 @@ from taeda._symbols import bits1x8 as bits1x8
 from taeda._symbols import bits2x4 as bits2x4
 from taeda._symbols import bits4x2 as bits4x2
 from taeda._symbols import bits8 as bits8
-from taeda._symbols import complex32 as complex32
 from taeda._symbols import float4_e2m1fn_x2 as float4_e2m1fn_x2
 from taeda._symbols import int1 as int1
 from taeda._symbols import int2 as int2
@@ -803,6 +803,7 @@ StorageBase: type
 __version__: _str
 cdouble: dtype
 cfloat: dtype
+chalf: dtype
 double: dtype
 e: _float
 float: dtype

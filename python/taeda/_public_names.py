@@ -45,7 +45,7 @@ _STORAGES = (
 
 # Dtypes that no tensor here has.
 DTYPE_NAMES = (
-    "bit", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8", "complex32",
+    "bit", "bits16", "bits1x8", "bits2x4", "bits4x2", "bits8",
     "float4_e2m1fn_x2", "int1", "int2", "int3", "int4", "int5", "int6", "int7", "qint32", "qint8",
     "quint2x4", "quint4x2", "quint8", "uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7",
 )  # fmt: skip

@@ -55,19 +55,20 @@ class Event:
 class _DtypeName:
     """A dtype of PyTorch's that no tensor here has: it compares with dtypes, and counts as one."""
 
-    def __init__(self, name: str, itemsize: int = 1, kind: str = "integer") -> None:
+    is_complex = False
+
+    def __init__(self, name: str, itemsize: int, is_floating_point: bool) -> None:
         self._name = name
         self.itemsize = itemsize
-        self.is_complex = kind == "complex"
-        self.is_floating_point = kind == "floating"
+        self.is_floating_point = is_floating_point
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         return taeda.dtype  # isinstance takes this
 
     def to_real(self) -> Any:
-        """The dtype of the two parts of complex32, else itself."""
-        return taeda.float16 if self.is_complex else self
+        """Itself: none of them is complex."""
+        return self
 
     def __reduce__(self) -> str:
         return self._name
@@ -84,9 +85,8 @@ class _DtypeName:
 
 
 def _dtype(name: str) -> _DtypeName:
-    kind = {"complex32": "complex", "float4_e2m1fn_x2": "floating"}.get(name, "integer")
-    size = {"complex32": 4, "qint32": 4, "bits16": 2}.get(name, 1)
-    return _DtypeName("uint1" if name == "bit" else name, size, kind)
+    size = {"qint32": 4, "bits16": 2}.get(name, 1)
+    return _DtypeName("uint1" if name == "bit" else name, size, name.startswith("float"))
 
 
 if TYPE_CHECKING:

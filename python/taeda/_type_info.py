@@ -21,7 +21,6 @@ _FLOATS8 = {
     _C.float8_e4m3fnuz: (240.0, 0.125, 2.0**-7),
     _C.float8_e8m0fnu: (2.0**127, 1.0, 2.0**-127),
 }
-_PARTS = {_C.complex64: _C.float32, _C.complex128: _C.float64}
 
 
 def _name(dtype: Any) -> str:
@@ -63,7 +62,8 @@ class finfo(_Info):
 
     def __init__(self, type: Any = None) -> None:
         dtype = _C.get_default_dtype() if type is None else type
-        dtype = _PARTS.get(dtype, dtype)
+        if isinstance(dtype, _C.dtype):
+            dtype = dtype.to_real()
         if dtype not in _FLOATS and dtype not in _FLOATS8:
             raise TypeError(
                 f"finfo(): argument 'type' must be a floating-point dtype, got {dtype}; "

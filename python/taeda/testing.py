@@ -18,6 +18,7 @@ _TOLERANCES = {
     taeda.bfloat16: (1.6e-2, 1e-5),
     taeda.float32: (1.3e-6, 1e-5),
     taeda.float64: (1e-7, 1e-7),
+    taeda.complex32: (1e-3, 1e-5),
     taeda.complex64: (1.3e-6, 1e-5),
     taeda.complex128: (1e-7, 1e-7),
 }

@@ -160,7 +160,6 @@ DIFFERS["nn.functional.embedding_bag", "vmap"] = "indices equal to padding_idx a
 
 # Entries that taeda will not have -> reason.
 OUT_OF_SCOPE: dict[str, str] = {
-    "chalf": "complex numbers of two halves can be named, not computed with",
     "hash_tensor": "uint64 can be stored, not computed with",
     "jiterator_2inputs_2outputs": "compiles CUDA source",
     "jiterator_4inputs_with_extra_args": "compiles CUDA source",

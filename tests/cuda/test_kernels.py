@@ -171,12 +171,12 @@ same(lambda a: a[1:].reshape(-1)[1:] * 3, x)  # not aligned
 n = 10
 many = torch.randn([2] * n).permute(*range(n)[::-2], *range(n)[-2::-2])
 same(lambda a, b: a + b, many, torch.randn([2] * n))
-for a, b in itertools.product([torch.float32, torch.float16, torch.int64, torch.bool, torch.complex64], repeat=2):
+for a, b in itertools.product([torch.float32, torch.float16, torch.int64, torch.bool, torch.complex32, torch.complex64], repeat=2):
     p, q = (3 * torch.rand(2, 100)).to(a), (3 * torch.rand(100)).to(b)
     same(lambda p, q: p * q, p, q, tol=1e-2)
     same(lambda p, q: p == q, p, q)
 kinds = [torch.uint8, torch.int16, torch.uint16, torch.uint64, torch.bfloat16, torch.float8_e5m2,
-         torch.float8_e4m3fn, torch.float64, torch.complex128]
+         torch.float8_e4m3fn, torch.float64, torch.complex32, torch.complex128]
 for a, b in itertools.product(kinds, repeat=2):
     v = (100 * torch.rand(3, 50)).to(a)
     same(lambda t: t.to(b).double() if not b.is_complex else t.to(b), v)
@@ -184,7 +184,18 @@ same(lambda t: torch.where(t > 0, t, 7.0), x)
 same(lambda t: t.clone().mul_(3).sub_(1), x.half(), tol=1e-2)
 same(lambda a, b: a // b, torch.randint(-9, 9, (100,)), torch.randint(1, 5, (100,)))
 """
-    assert compared(libraries, code) == 5 + 50 + 81 + 3
+    assert compared(libraries, code) == 5 + 72 + 100 + 3
+
+
+def test_complex_numbers_of_two_halves(libraries):
+    code = """
+z, i = torch.randn(40, 6, dtype=torch.chalf), torch.tensor([1, 7, 1])
+same(lambda z: (z.exp(), z / z[0], z.abs(), z.angle(), z == z[0], z + 1, z.real, z.conj(), z.half()), z, tol=1e-2)
+same(lambda z: (z.sum(0), z.mean(), z.std(1), z.norm(), z.any(0), z.count_nonzero()), z, tol=1e-2)
+same(lambda z: (z @ z.mT, torch.cat([z, z]), z[:, 1:].clone(), z.T.contiguous(), torch.where(z == 0, z, z[0])), z, tol=1e-2)
+same(lambda z, i: (z[i], z.index_add(0, i, z[:3]), z.index_put((i,), z[:3], accumulate=True)), z, i, tol=1e-2)
+"""
+    assert compared(libraries, code) == 4
 
 
 def test_edges_of_functions(libraries):

@@ -70,8 +70,8 @@ REASONS: dict[str, str] = {
     r"torch\.utils\.(benchmark\..+|get_cpp_backtrace)": "Timing and tracing are of Python alone",
     r"torch\.utils\.(data|hooks|tensorboard)\..+|torch\.serialization\..+|torch\.nn\.attention\.bias\..+": "Not done yet",
     r"torch\.(autograd|optim|functional|func)(\.\w+)+": "Not done yet",
-    r"torch\.(chalf|hash_tensor|legacy_contiguous_format|thread_safe_generator)": "Not done yet",
-    r"torch\.Tensor\.(chalf|index)": "Not done yet",
+    r"torch\.(hash_tensor|legacy_contiguous_format|thread_safe_generator)": "Not done yet",
+    r"torch\.Tensor\.index": "Not done yet",
 }
 
 

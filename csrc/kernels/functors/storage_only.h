@@ -46,7 +46,8 @@ template <class T, class Wide> constexpr StorageCodec codec() {
 // How `d` is read and written where it meets `other`.
 inline StorageCodec storage_codec(DType d, DType other) {
   return visit_storage_only(d, [&]<class T>(Tag<T>) {
-    if constexpr (!std::is_integral_v<T>) return stored::codec<T, float>();
+    if constexpr (is_complex_type<T>) return stored::codec<T, cfloat>();
+    else if constexpr (!std::is_integral_v<T>) return stored::codec<T, float>();
     else if constexpr (sizeof(T) < 8) return stored::codec<T, int64_t>();
     else return is_inexact(other) ? stored::codec<T, double>() : stored::codec<T, int64_t>();
   });

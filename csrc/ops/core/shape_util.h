@@ -70,5 +70,17 @@ inline Tensor raw_narrow(const Tensor& x, int64_t dim, int64_t start, int64_t le
   int64_t offset = length > 0 ? x.offset() + start * at(x.strides(), dim) : x.offset();
   return raw_view(x, sizes, x.strides(), offset);
 }
+// A complex tensor's real and imaginary parts as a last dimension.
+inline Tensor raw_view_as_real(const Tensor& x) {
+  Dims sizes(x.sizes()), strides(x.strides());
+  for (int64_t& s : strides) s *= 2;
+  sizes.push_back(2);
+  strides.push_back(1);
+  return from_storage(x.storage(), sizes, strides, x.offset() * 2, to_real(x.dtype()));
+}
+// What kernels that add up elements take: the parts of a complex32 tensor, others as they are.
+inline Tensor raw_parts(const Tensor& x) {
+  return x.dtype() == DType::Complex32 ? raw_view_as_real(x) : x;
+}
 
 }  // namespace taeda

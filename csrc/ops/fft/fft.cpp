@@ -176,7 +176,7 @@ void c2r_backward(Backward& b) {
 // ---- lengths, dimensions, factors ----
 
 DType inexact(const Tensor& x) {
-  check(!is_half(x.dtype()), "Unsupported dtype ", x.dtype());
+  check(!is_half(to_real(x.dtype())), "Unsupported dtype ", x.dtype());
   return is_inexact(x.dtype()) ? x.dtype() : default_dtype();
 }
 Tensor as_inexact(const Tensor& x) { return to(x, inexact(x)); }

@@ -88,7 +88,7 @@ Value index_add_op(Call& c) {
         to_string(self.sizes()), " source.shape = ", to_string(source.sizes()));
   Tensor out = target_of(c, self);
   if (self.is_meta()) return out;
-  Tensor target = at_least_vector(out);
+  Tensor target = raw_parts(at_least_vector(out));
   const int64_t size = at(target.sizes(), dim);
   const Tensor indices = inside(index_values(at_least_vector(index)), 0, size, [&](int64_t bad) {
     fail("index ", bad, " is out of bounds for dimension ", dim, " with size ", size);
@@ -101,9 +101,9 @@ Value index_add_op(Call& c) {
     if (alpha.is_complex()) check_fits(alpha, flat.dtype());
     flat = op<"mul">(flat, raw_cast(Tensor(alpha), flat.dtype()));
   }
-  need_arithmetic("index_add", out.dtype());
+  need_arithmetic("index_add", target.dtype());
   kernels<ScatterKernels>(out.device())
-      .accumulate(target.data(), flat.data(), p.layout, out.dtype());
+      .accumulate(target.data(), flat.data(), p.layout, target.dtype());
   return out;
 }
 void index_add_backward(Backward& b) {

@@ -87,12 +87,13 @@ Tensor index_backward_op(const Tensor& g, const TensorList& given, DimsRef sizes
                g.numel(), g.dtype());
     return out;
   }
-  IndexPlan p = plan_of(resolve(out, indices), true);
-  check(same(g.sizes(), p.result), "index_backward(): grad of shape ", to_string(g.sizes()),
+  const Tensor target = raw_parts(out), flat = raw_parts(raw_contiguous(g));
+  IndexPlan p = plan_of(resolve(target, indices), true);
+  check(same(flat.sizes(), p.result), "index_backward(): grad of shape ", to_string(flat.sizes()),
         " does not fit an indexing result of shape ", to_string(p.result));
-  Tensor flat = raw_contiguous(g);
-  need_arithmetic("index_backward", g.dtype());
-  kernels<ScatterKernels>(out.device()).accumulate(out.data(), flat.data(), p.layout, g.dtype());
+  need_arithmetic("index_backward", target.dtype());
+  kernels<ScatterKernels>(out.device())
+      .accumulate(target.data(), flat.data(), p.layout, target.dtype());
   return out;
 }
 void index_backward_backward(Backward& b) { b.set(0, op<"index">(b.grad(), b.arg<TensorList>(1))); }
@@ -124,16 +125,19 @@ Value index_put_op(Call& c) {
   if (self.is_meta() || numel_of(p.result) == 0) return out;
   if (self.is_off_host()) values = raw_to(self.device(), values);
   values = raw_cast(without_overlap(values, out), self.dtype());
-  if (values.numel() == 1) {
+  const Tensor target = accumulate ? raw_parts(out) : out;
+  const bool in_parts = target.dtype() != out.dtype();
+  if (values.numel() == 1 && !in_parts) {
     p.layout.run_flat = p.layout.count_flat = 0;
     for (int64_t& s : p.layout.outer_flat) s = 0;
   } else {
     values = raw_contiguous(
         raw_view(values, p.result, broadcast_strides(values, p.result), values.offset()));
   }
-  if (accumulate) need_arithmetic("index_put", out.dtype());
+  if (in_parts) p = plan_of(resolve(target, indices), true);
+  if (accumulate) need_arithmetic("index_put", target.dtype());
   const ScatterKernels& k = kernels<ScatterKernels>(out.device());
-  (accumulate ? k.accumulate : k.write)(out.data(), values.data(), p.layout, out.dtype());
+  (accumulate ? k.accumulate : k.write)(out.data(), values.data(), p.layout, target.dtype());
   return out;
 }
 void index_put_backward(Backward& b) {

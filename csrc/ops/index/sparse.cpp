@@ -9,6 +9,7 @@ namespace {
 
 DType product_dtype(DType d) {
   if (is_half(d)) return DType::Float32;
+  if (d == DType::Complex32) return DType::Complex64;
   return is_inexact(d) ? d : DType::Int64;
 }
 

@@ -12,7 +12,8 @@ void check_matrix(const char* what, const Tensor& a, const char* argument) {
         " must have at least 2 dimensions, got shape ", to_string(a.sizes()));
   check(is_inexact(a.dtype()), what, ": Expected a floating point or complex tensor as ", argument,
         ". Got ", a.dtype());
-  check(!is_half(a.dtype()), what, ": Low precision dtypes not supported. Got ", a.dtype());
+  check(!is_half(to_real(a.dtype())), what, ": Low precision dtypes not supported. Got ",
+        a.dtype());
 }
 
 void check_square(const char* what, const Tensor& a, const char* argument) {

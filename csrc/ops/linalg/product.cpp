@@ -109,6 +109,7 @@ void multiply_onto(const Tensor& a_in, const Tensor& b_in, const Tensor& bias, c
 
 DType product_dtype(DType d, Device device) {
   if (d == DType::Bool) unsupported_dtype("addmm_impl_cpu_", d);
+  if (d == DType::Complex32) return DType::Complex64;
   if (!is_half(d)) return d;
   const bool rounds = device.type != DeviceType::CPU && has_kernels<GemmKernels<Half>>(device) &&
                       kernels<GemmKernels<Half>>(device).rounded;

@@ -106,11 +106,6 @@ bool has_same_layout(const Tensor& t, const Tensor& like) {
   return same(t.strides(), like.strides()) && is_dense_nonoverlapping(t.sizes(), t.strides());
 }
 
-// The dtype of a complex dtype's components; others are unchanged.
-DType real_of(DType d) {
-  return d == DType::Complex64 ? DType::Float32 : d == DType::Complex128 ? DType::Float64 : d;
-}
-
 // A copy of a tensor that is not laid out as its parameter is, and where to write it back, if at
 // all.
 struct Copy {
@@ -133,7 +128,7 @@ OptimUpdate update_of(const Group& g, size_t i, std::vector<Copy>& copies) {
       from = &copies.emplace_back(k == kGradient ? nullptr : &t, std::move(copy)).values;
     }
     u.data[k] = from->data();
-    u.dtypes[k] = real_of(t.dtype());
+    u.dtypes[k] = to_real(t.dtype());
   };
   take(0, param);
   take(kGradient, g.grads[i]);

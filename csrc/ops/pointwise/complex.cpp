@@ -26,10 +26,13 @@ Tensor view_as_real(const Tensor& self) {
 }
 void view_as_real_backward(Backward& b) { b.set(0, op<"view_as_complex">(contiguous(b.grad()))); }
 
+// Whether pairs of such numbers are complex ones.
+bool has_complex(DType d) { return is_floating(d) && to_real(to_complex(d)) == d; }
+
 Tensor view_as_complex(const Tensor& self) {
-  check(self.dtype() == DType::Float32 || self.dtype() == DType::Float64,
-        "view_as_complex is only supported for floating point tensors of 32 or 64 bits, but got a "
-        "tensor of scalar type: ",
+  check(has_complex(self.dtype()),
+        "view_as_complex is only supported for half, float and double tensors, but got a tensor of "
+        "scalar type: ",
         self.dtype());
   check(self.dim() > 0, "Input tensor must have one or more dimensions");
   check(self.size(-1) == 2, "Tensor must have a last dimension of size 2");
@@ -65,7 +68,7 @@ Value complex_op(Call& c) {
   check(is_floating(re.dtype()) && re.dtype() == im.dtype(),
         "Expected both inputs to be floating point tensors of the same dtype, but got ", re.dtype(),
         " and ", im.dtype());
-  const DType part = is_half(re.dtype()) ? DType::Float32 : re.dtype();
+  const DType part = to_real(to_complex(re.dtype()));
   check(!c.out.defined() || c.out.dtype() == to_complex(part), "Expected object of scalar type ",
         to_complex(part), " but got scalar type ", c.out.defined() ? c.out.dtype() : part,
         " for argument 'out'");

@@ -158,7 +158,9 @@ bool fits(Scalar value, DType dtype) {
     case DType::UInt64: return value.is_integral() || std::abs(v.real()) <= 0x1p64;
     case DType::Float64:
     case DType::Complex128: return true;
-    case DType::Float16: return in_float_range(v.real(), 65504);
+    case DType::Float16:
+    case DType::Complex32:
+      return in_float_range(v.real(), 65504) && in_float_range(v.imag(), 65504);
     default:
       return in_float_range(v.real(), std::numeric_limits<float>::max()) &&
              in_float_range(v.imag(), std::numeric_limits<float>::max());
@@ -409,6 +411,7 @@ const bool conversions[] = {
     define_conversion<DType::Int8>("char"),        define_conversion<DType::Int16>("short"),
     define_conversion<DType::Int32>("int"),        define_conversion<DType::Int64>("long"),
     define_conversion<DType::Complex64>("cfloat"), define_conversion<DType::Complex128>("cdouble"),
+    define_conversion<DType::Complex32>("chalf"),
 };
 
 }  // namespace

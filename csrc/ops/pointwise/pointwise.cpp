@@ -28,6 +28,7 @@ struct Types {
 DType computed_in(const PointwiseRow& row, DType d) {
   if (row.types().supported[static_cast<size_t>(d)]) return d;
   if (is_half(d) || is_float8(d)) return DType::Float32;
+  if (d == DType::Complex32) return DType::Complex64;
   if (!is_storage_only(d)) return d;
   if (d == DType::UInt64 && !(row.flags & portable::wraps)) unsupported(row, d);
   return DType::Int64;
@@ -46,7 +47,8 @@ Types types_of(const PointwiseRow& row, const Operands& operands) {
   const auto at = static_cast<size_t>(compute);
   if (!row.types().supported[at]) unsupported(row, common);
   const auto made = static_cast<DType>(row.types().result[at]);
-  return {compute, made == compute ? common : made};
+  if (made == compute) return {compute, common};
+  return {compute, made == to_real(compute) ? to_real(common) : made};
 }
 
 void check_devices(const PointwiseRow&, std::span<const Tensor* const> in, Device* device) {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "ops/core/shape_util.h"
 #include "ops/random/fill.h"
 #include "tensor/plan.h"
 
@@ -49,20 +50,11 @@ Tensor fill_in_place(const char* what, const Tensor& self, const Gen& generator,
   return self;
 }
 
-// A complex tensor is filled as pairs of reals.
-Tensor real_pairs(const Tensor& self) {
-  Dims sizes(self.sizes()), strides(self.strides());
-  for (int64_t& s : strides) s *= 2;
-  sizes.push_back(2);
-  strides.push_back(1);
-  return from_storage(self.storage(), sizes, strides, self.offset() * 2, to_real(self.dtype()));
-}
-
 }  // namespace
 
 Tensor uniform_(const Tensor& self, double from, double to, Gen generator) {
   if (is_complex(self.dtype())) {
-    if (!self.is_meta()) uniform_(real_pairs(self), from, to, generator);
+    if (!self.is_meta()) uniform_(raw_view_as_real(self), from, to, generator);
     return self;
   }
   need_floating("uniform_", self);
@@ -79,7 +71,7 @@ Tensor normal_(const Tensor& self, double mean, double std, Gen generator) {
   check(std >= 0, "normal expects std >= 0.0, but found std ", std);
   if (is_complex(self.dtype())) {
     // Real and imaginary parts share the variance, and each has the mean.
-    if (!self.is_meta()) normal_(real_pairs(self), mean, std / std::sqrt(2.0), generator);
+    if (!self.is_meta()) normal_(raw_view_as_real(self), mean, std / std::sqrt(2.0), generator);
     return self;
   }
   need_floating("normal_", self);

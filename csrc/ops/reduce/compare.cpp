@@ -64,6 +64,7 @@ Tensor first_of(const Tensor& t, int64_t count) {
 // Unique rows of a contiguous (n, m) tensor: the first of each, the row that each row is among
 // them, and the counts.
 TensorList unique_rows(const Tensor& x, int64_t n, int64_t m, bool sort) {
+  need_arithmetic("unique", x.dtype());
   const Options options{DType::Int64, x.device()};
   Tensor first = empty(Dims{n}, options), inverse = empty(Dims{n}, options),
          counts = empty(Dims{n}, options);

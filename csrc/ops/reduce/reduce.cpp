@@ -13,14 +13,14 @@ bool sums_directly(DType from, DType to) {
 }
 
 void run_sum(ReduceOp what, const Tensor& x, const Tensor& out, uint64_t mask, double divisor) {
-  if (is_storage_only(x.dtype())) {
-    const DType wide = is_floating(x.dtype()) ? DType::Float32 : DType::Int64;
-    run_sum(what, raw_cast(x, wide), out, mask, divisor);
-    return;
-  }
   if (is_complex(x.dtype())) {
     // (..., 2) reals, the last dimension kept
     run_sum(what, raw_view_as_real(x), raw_view_as_real(out), mask, divisor);
+    return;
+  }
+  if (is_storage_only(x.dtype())) {
+    const DType wide = is_floating(x.dtype()) ? DType::Float32 : DType::Int64;
+    run_sum(what, raw_cast(x, wide), out, mask, divisor);
     return;
   }
   reduce(what, x, mask, {out.dtype(), out.data(), nullptr, divisor});
@@ -98,6 +98,7 @@ Tensor complex_prod(const Tensor& x, uint64_t mask, const Tensor& out) {
     sizes.push_back(at(x.sizes(), d));
     strides.push_back(at(x.strides(), d));
   }
+  need_arithmetic("prod", x.dtype());
   Tensor flat = raw_contiguous(raw_view(x, sizes, strides, x.offset()));
   const int64_t rows = out.numel();
   kernels<ReduceKernels>(x.device())

@@ -71,13 +71,4 @@ inline Reduced reduced_of(const Backward& b, int dim_arg = 1, int keepdim_arg = 
 
 inline Tensor as_dtype(const Tensor& g, DType d) { return g.dtype() == d ? g : to(g, d); }
 
-// A complex tensor's real and imaginary parts as a last dimension, for use inside kernels.
-inline Tensor raw_view_as_real(const Tensor& x) {
-  Dims sizes(x.sizes()), strides(x.strides());
-  for (int64_t& s : strides) s *= 2;
-  sizes.push_back(2);
-  strides.push_back(1);
-  return from_storage(x.storage(), sizes, strides, x.offset() * 2, to_real(x.dtype()));
-}
-
 }  // namespace taeda

@@ -28,6 +28,7 @@ _CONVERSIONS = {
     "bfloat16": _C.bfloat16,
     "float": _C.float32,
     "double": _C.float64,
+    "chalf": _C.complex32,
     "cfloat": _C.complex64,
     "cdouble": _C.complex128,
 }

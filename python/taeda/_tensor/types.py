@@ -23,6 +23,7 @@ _NAMES = {
 _STRINGS = {dtype: f"taeda.{name}" for name, dtype in _NAMES.items()}
 # Storage-only dtypes have names, but no types.
 _STRINGS |= {
+    _C.complex32: "taeda.ComplexHalfTensor",
     _C.uint16: "taeda.UInt16Tensor",
     _C.uint32: "taeda.UInt32Tensor",
     _C.uint64: "taeda.UInt64Tensor",

@@ -317,16 +317,13 @@ template <class T> T sum_of(T a, T b) {
   else return static_cast<T>(a + b);
 }
 
-template <class T>
-constexpr bool kComplex = std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>;
-
 template <ScatterMode Mode, class T> T combined(T a, T b) {
   if constexpr (Mode == ScatterMode::Add) {
     return sum_of(a, b);
   } else if constexpr (Mode == ScatterMode::Multiply) {
     if constexpr (std::is_same_v<T, bool>) return a && b;
     else return static_cast<T>(a * b);
-  } else if constexpr (kComplex<T>) {
+  } else if constexpr (is_complex_type<T>) {
     return b;  // refused by the caller
   } else if constexpr (Mode == ScatterMode::Max) {
     return a != a || a > b ? a : b;

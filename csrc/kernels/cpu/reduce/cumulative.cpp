@@ -22,9 +22,6 @@ template <class T>
 using Accumulator = std::conditional_t<std::is_same_v<T, float>, double,
                                        std::conditional_t<std::is_same_v<T, cfloat>, cdouble, T>>;
 
-template <class T>
-constexpr bool kComplex = std::is_same_v<T, cfloat> || std::is_same_v<T, cdouble>;
-
 // What T is computed in: halves in float32, bools as bytes.
 template <class T>
 using Computed = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float,
@@ -42,7 +39,7 @@ template <class F> void for_each_block(ScanShape s, F&& f) {
 }
 
 template <class A> A log_add(A a, A b) {
-  if constexpr (kComplex<A>) {
+  if constexpr (is_complex_type<A>) {
     if (a.real() < b.real()) std::swap(a, b);
     if (std::isinf(a.real()) && a.real() < 0) return a;
     return a + std::log(A(1) + std::exp(b - a));

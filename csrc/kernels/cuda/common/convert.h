@@ -43,6 +43,7 @@ __host__ __device__ inline int size_of(DType d) {
     case DType::BFloat16: return 2;
     case DType::Int32:
     case DType::UInt32:
+    case DType::Complex32:
     case DType::Float32: return 4;
     case DType::Int64:
     case DType::UInt64:
@@ -112,6 +113,10 @@ template <class T> __host__ __device__ NOT_INLINED T load_as(const char* p, DTyp
     case DType::Float64: return convert<T>(element<double>(p));
     case DType::Complex64: return convert<T>(element<Complex<float>>(p));
     case DType::Complex128: return convert<T>(element<Complex<double>>(p));
+    case DType::Complex32: {
+      const auto z = element<ComplexHalf>(p);
+      return convert<T>(Complex<float>(from_half(z.re), from_half(z.im)));
+    }
     case DType::UInt16: return convert<T>(int64_t{element<uint16_t>(p)});
     case DType::UInt32: return convert<T>(int64_t{element<uint32_t>(p)});
     case DType::UInt64:
@@ -168,6 +173,11 @@ template <class T> __device__ inline void store_narrow(char* p, DType d, T v) {
   } else if constexpr (same_type<T, int64_t>) {
     if (d == DType::UInt16) return put(static_cast<uint16_t>(v));
     if (d == DType::UInt32) return put(static_cast<uint32_t>(v));
+  } else if constexpr (same_type<T, Complex<float>>) {
+    ComplexHalf z;
+    z.re = to_half<Half>(v.re);
+    z.im = to_half<Half>(v.im);
+    if (d == DType::Complex32) return put(z);
   }
   put(v);
 }

@@ -38,6 +38,7 @@ RunPart conversion(DType to, DType from) {
     case DType::UInt32: return run_convert<int64_t>;
     case DType::UInt64: return is_inexact(from) ? run_convert<double> : run_convert<int64_t>;
     case DType::Float64: return run_convert<double>;
+    case DType::Complex32:
     case DType::Complex64: return run_convert<Complex<float>>;
     case DType::Complex128: return run_convert<Complex<double>>;
     default: return run_convert<float>;
