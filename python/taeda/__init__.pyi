@@ -146,6 +146,7 @@ from taeda._functional.more_functions import fake_quantize_per_channel_affine as
 from taeda._functional.more_functions import fake_quantize_per_tensor_affine as fake_quantize_per_tensor_affine
 from taeda._functional.more_functions import hspmm as hspmm
 from taeda._functional.more_functions import indices_copy as indices_copy
+from taeda._functional.more_functions import lu as lu
 from taeda._functional.more_functions import native_channel_shuffle as native_channel_shuffle
 from taeda._functional.more_functions import row_indices_copy as row_indices_copy
 from taeda._functional.more_functions import smm as smm
@@ -458,7 +459,6 @@ from taeda._ops import logit_ as logit_
 from taeda._ops import logspace as logspace
 from taeda._ops import logsumexp as logsumexp
 from taeda._ops import lt as lt
-from taeda._ops import lu as lu
 from taeda._ops import lu_solve as lu_solve
 from taeda._ops import lu_unpack as lu_unpack
 from taeda._ops import masked_fill as masked_fill

@@ -26,7 +26,7 @@ _NN_FUNCTIONS = (
 _MORE_FUNCTIONS = (
     "ccol_indices_copy", "col_indices_copy", "cond", "conv_tbc", "crow_indices_copy", "dequantize",
     "embedding_bag", "fake_quantize_per_channel_affine", "fake_quantize_per_tensor_affine",
-    "indices_copy", "row_indices_copy", "values_copy", "hspmm", "native_channel_shuffle",
+    "indices_copy", "row_indices_copy", "values_copy", "hspmm", "lu", "native_channel_shuffle",
     "smm", "sspaddmm", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
     "sym_sum",
 )  # fmt: skip

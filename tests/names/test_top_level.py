@@ -46,6 +46,9 @@ L.hspmm(L.eye(3).to_sparse(), L.arange(6.0).reshape(3, 2)).coalesce().values()
 L.sspaddmm(L.eye(2).to_sparse(), L.eye(2).to_sparse(), L.arange(4.0).reshape(2, 2), beta=3, alpha=2).to_dense()
 s = L.eye(2).to_sparse(); s.smm(L.ones(2, 1)).coalesce().values(), s.sspaddmm(s, L.ones(2, 2), beta=2).to_dense()
 c = L.eye(2).to_sparse_csr(); L.values_copy(c), L.crow_indices_copy(c), L.col_indices_copy(c)
+L.lu(L.arange(4.0).view(2, 2)), L.lu(L.ones(2, 3, 3), get_infos=True).info, L.lu(L.eye(2), get_infos=True).LU, L.zeros(2, 2).lu(True, True)[2]
+o = L.empty(0), L.empty(0, dtype=L.int32); L.lu(L.arange(4.0).view(2, 2), out=o), o
+L.lu(L.eye(2), out=(L.empty(0),))
 L.legacy_contiguous_format is L.contiguous_format, L.functional.lu(L.eye(2))
 L.native_channel_shuffle(L.arange(8.0).reshape(1, 4, 2), 2)
 L.batch_norm_update_stats(L.arange(12.0).reshape(2, 3, 2), L.zeros(3), L.ones(3), 0.1)

@@ -88,10 +88,7 @@ TensorList lu_factor(const Tensor& a, bool pivot) {
 }
 TensorList lu_legacy(const Tensor& self, bool pivot, bool get_infos) {
   TensorList f = ops<"linalg_lu_factor_ex">(self, pivot, false);
-  if (!get_infos) {
-    check_info("lu", f[2], singular_factor);
-    f.pop_back();
-  }
+  if (!get_infos) f.pop_back();
   return f;
 }
 
@@ -328,11 +325,9 @@ const Define kOps[] = {
      "A = P L U with a permutation, a lower triangle with ones on its diagonal, and an upper one.",
      kernel(lu), kLinalg},
     {"lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Tensor[]",
-     "LU and pivots as `linalg.lu_factor` gives them; with `get_infos` also its `info`, and then "
-     "no "
-     "error for singular matrices.",
+     "LU and pivots as `linalg.lu_factor_ex` gives them, with `get_infos` also its `info`.",
      kernel(lu_legacy),
-     {.composite = true, .heavy = true}},
+     {.forms = kMethod, .composite = true, .heavy = true}},
     {"_linalg_row_order(pivots: Tensor, rows: int) -> Tensor",
      "The permutation that exchanges of rows add up to.",
      kernel(row_order_op),

@@ -23,6 +23,7 @@ __all__ = [
     "fake_quantize_per_tensor_affine",
     "hspmm",
     "indices_copy",
+    "lu",
     "native_channel_shuffle",
     "row_indices_copy",
     "smm",
@@ -100,6 +101,37 @@ def embedding_bag(
         for i in reversed(range(indices.numel())):  # the first of equal ones stays
             best[bag[i]] = taeda.where(hit[i], indices[i], best[bag[i]])
     return output, bag, sizes, best
+
+
+def lu(
+    A: Tensor,
+    pivot: bool = True,
+    get_infos: bool = False,
+    out: Sequence[Tensor] | None = None,
+) -> Any:
+    """The LU factors of matrices, singular ones too.
+
+    Args:
+        A: of shape (..., M, N).
+        pivot: whether rows are exchanged, which they must be on the CPU.
+        get_infos: whether to say what `linalg.lu_factor_ex` says of each matrix in ``info``.
+        out: tensors for the results, as many as there are.
+
+    Returns:
+        A tuple of LU and pivots; with `get_infos` a named one of LU, pivots and info.
+
+    >>> taeda.lu(taeda.eye(2), get_infos=True).info
+    tensor(0, dtype=taeda.int32)
+    """
+    results = _C.ops.linalg_lu_factor_ex(A, pivot=pivot)
+    count = 3 if get_infos else 2
+    if out is None:
+        return results if get_infos else tuple(results[:count])
+    if len(out) != count:
+        raise TypeError(f"lu(): out must hold {count} tensors, got {len(out)}")
+    for target, result in zip(out, results, strict=False):
+        target.resize_(result.shape).copy_(result)
+    return tuple(out)
 
 
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
