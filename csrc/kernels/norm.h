@@ -19,6 +19,8 @@ struct RowNormShape {
   int64_t rows, groups, channels, spatial;
   double eps;
   bool centered;  // false: RMS norm, whose mean counts as 0
+  // Images (spatial, groups * channels) instead, for kernels that say so; a row is a group of one.
+  bool channels_last = false;
 };
 
 struct BatchNormShape {
@@ -35,6 +37,7 @@ template <class T> struct NormKernels {  // T: float, double
   KernelFn<void(const RowNormShape& s, DType dtype, const void* g, const void* x, const T* mean,
                 const T* rstd, const T* weight, void* gx, T* gw, T* gb)>
       row_norm_backward;
+  bool takes_channels_last = false;
 
   static const NormKernels cpu;
 };

@@ -2,6 +2,7 @@
 #include "ops/nn/norm.h"
 
 #include "base/checked.h"
+#include "ops/nn/channels_last.h"
 
 namespace taeda {
 
@@ -36,7 +37,8 @@ TensorList rows_forward(const char* what, RowNormShape s, const Tensor& self, co
   Options o{compute, self.device()};
   Tensor w = prepared(weight, compute), b = prepared(bias, compute);
   Tensor mean = empty({Dims{s.rows}}, o), rstd = empty({Dims{s.rows}}, o);
-  const Tensor x = prepared(self, self.dtype()), y = empty(self.sizes(), self.options());
+  const ChannelLayout layout{s.channels_last};
+  const Tensor x = layout.operand(self, self.dtype()), y = empty(x.sizes(), self.options());
   if (y.numel() && !y.is_meta()) {
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -45,7 +47,7 @@ TensorList rows_forward(const char* what, RowNormShape s, const Tensor& self, co
                     rstd.data_as<T>());
     });
   }
-  return {y, mean, rstd};
+  return {layout.result(y, self.dtype()), mean, rstd};
 }
 
 TensorList rows_backward(const char* what, RowNormShape s, const Tensor& grad, const Tensor& self,
@@ -67,8 +69,9 @@ TensorList rows_backward(const char* what, RowNormShape s, const Tensor& grad, c
   const DType affine_dtype = weight.defined() ? weight.dtype() : self.dtype();
   Tensor w = prepared(weight, compute), gw = zeros(parameters, o), gb = zeros(parameters, o);
   const DType data = compute == compute_of(self, what) ? self.dtype() : compute;
-  const Tensor g = prepared(grad, data), x = prepared(self, data),
-               gx = empty(self.sizes(), {data, self.device()});
+  const ChannelLayout layout{s.channels_last};
+  const Tensor g = layout.operand(grad, data), x = layout.operand(self, data),
+               gx = empty(x.sizes(), {data, self.device()});
   if (gx.numel() && !gx.is_meta()) {
     visit_floating(compute, what, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -78,7 +81,7 @@ TensorList rows_backward(const char* what, RowNormShape s, const Tensor& grad, c
                              affine ? gb.data_as<T>() : nullptr);
     });
   }
-  return {finished(gx, self.dtype()), finished(gw, affine_dtype), finished(gb, affine_dtype)};
+  return {layout.result(gx, self.dtype()), finished(gw, affine_dtype), finished(gb, affine_dtype)};
 }
 
 RowNormShape layer_shape(const Tensor& self, DimsRef normalized, double eps, bool centered) {
@@ -205,7 +208,9 @@ void rms_norm_backward(Backward& b) {
 
 RowNormShape group_shape(const Tensor& self, int64_t groups, double eps) {
   int64_t n = self.size(0), c = self.size(1), spatial = n * c > 0 ? self.numel() / (n * c) : 0;
-  return {checked_mul(n, groups), groups, c / groups, spatial, eps, true};
+  const bool last = is_channels_last(self) && has_kernels<NormKernels<float>>(self.device()) &&
+                    kernels<NormKernels<float>>(self.device()).takes_channels_last;
+  return {checked_mul(n, groups), groups, c / groups, spatial, eps, true, last};
 }
 
 void check_groups(const Tensor& self, int64_t groups) {

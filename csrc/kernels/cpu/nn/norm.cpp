@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/partial_sums.h"
@@ -79,36 +80,6 @@ template <class T, class F> void for_rows(const RowNormShape& s, bool direct, in
   const int64_t most = std::max<int64_t>(1, 4096 / std::max<int64_t>(n, 1));
   parallel_for(s.rows, std::max(grain_for(n), most), [&](int64_t begin, int64_t end) {
     in_blocks<T>(begin, end, most, n, direct, buffers, f);
-  });
-}
-
-template <class T>
-void row_norm(const RowNormShape& s, DType dtype, const void* x, const T* weight, const T* bias,
-              void* y, T* mean, T* rstd) {
-  const int64_t n = s.channels * s.spatial;
-  const Operand<T> from(dtype, x), to(dtype, y);
-  const auto& f = loops<T>();
-  const bool streamed = from.direct() && streams_rows(s.rows, n, static_cast<T*>(y));
-  for_rows<T>(s, from.direct(), 2, [&](int64_t begin, int64_t rows, T* buffer) {
-    const T* xr = from.read(begin * n, rows * n, buffer);
-    T* yr = to.at(begin * n, buffer + rows * n);
-    for (int64_t r = begin; r < begin + rows; ++r, xr += n, yr += n) {
-      const double count = static_cast<double>(n);
-      const double m = s.centered ? f.sum(xr, n) / count : 0;
-      mean[r] = static_cast<T>(m);
-      rstd[r] = static_cast<T>(1 / std::sqrt(f.squares(xr, n, m) / count + s.eps));
-      const int64_t first = (r % s.groups) * s.channels;
-      const T *w = weight ? weight + first : nullptr, *b = bias ? bias + first : nullptr;
-      if (s.spatial == 1 || (!w && !b)) {
-        f.affine(xr, n, mean[r], rstd[r], w, b, yr, streamed);
-        continue;
-      }
-      for (int64_t c = 0; c < s.channels; ++c) {
-        f.scale_shift(xr + c * s.spatial, s.spatial, mean[r], rstd[r] * (w ? w[c] : T(1)),
-                      b ? b[c] : T(0), yr + c * s.spatial, false);
-      }
-    }
-    to.write(begin * n, rows * n, yr - rows * n);
   });
 }
 
@@ -202,14 +173,6 @@ template <class T> struct RowGradients {
   }
 };
 
-template <class T>
-void row_norm_backward(const RowNormShape& s, DType dtype, const void* g, const void* x,
-                       const T* mean, const T* rstd, const T* weight, void* gx, T* gw, T* gb) {
-  const RowGradients<T> all{s, {dtype, g}, {dtype, x}, {dtype, gx}, mean, rstd, weight, gw, gb};
-  if (gw && s.spatial == 1) all.in_parts();
-  else all.each_row();
-}
-
 // ---- batch norm ----
 
 template <class T> T inverse_std(const BatchNormShape& s, T var) {
@@ -241,17 +204,32 @@ void moments_of_channel(const BatchNormShape& s, const T* x, int64_t c, T& mean_
   var_out = static_cast<T>(squares / (n * static_cast<double>(s.batch)));
 }
 
+// The moments of columns: those of runs of rows that a cache holds, merged in order.
 template <class T>
 void column_moments(const BatchNormShape& s, const T* x, T* mean, T* var, T* invstd) {
-  const double count = static_cast<double>(s.batch);
   const auto& f = loops<T>();
   for_columns(s.channels, s.batch, [&](int64_t first, int64_t width) {
-    double m[simd::kColumns], v[simd::kColumns];
-    f.column_sums(x + first, s.batch, s.channels, width, m);
-    for (int64_t i = 0; i < width; ++i) mean[first + i] = static_cast<T>(m[i] /= count);
-    f.column_squares(x + first, s.batch, s.channels, width, m, v);
-    for (int64_t i = 0; i < width; ++i) var[first + i] = static_cast<T>(v[i] / count);
-    for (int64_t i = first; i < first + width; ++i) invstd[i] = inverse_std(s, var[i]);
+    double m[simd::kColumns], v[simd::kColumns], all_m[simd::kColumns] = {},
+                                                 all_v[simd::kColumns] = {};
+    const int64_t run = 16384 / width;
+    for (int64_t begin = 0; begin < s.batch; begin += run) {
+      const int64_t rows = std::min(run, s.batch - begin);
+      const T* from = x + begin * s.channels + first;
+      const double before = static_cast<double>(begin), n = static_cast<double>(rows);
+      f.column_sums(from, rows, s.channels, width, m);
+      for (int64_t i = 0; i < width; ++i) m[i] /= n;
+      f.column_squares(from, rows, s.channels, width, m, v);
+      for (int64_t i = 0; i < width; ++i) {
+        const double delta = m[i] - all_m[i];
+        all_m[i] += delta * (n / (before + n));
+        all_v[i] += v[i] + delta * delta * (before * n / (before + n));
+      }
+    }
+    for (int64_t i = 0; i < width; ++i) {
+      mean[first + i] = static_cast<T>(all_m[i]);
+      var[first + i] = static_cast<T>(all_v[i] / static_cast<double>(s.batch));
+      invstd[first + i] = inverse_std(s, var[first + i]);
+    }
   });
 }
 
@@ -375,10 +353,137 @@ void batch_norm_backward(const BatchNormShape& s, bool training, const T* g, con
   });
 }
 
+// ---- group norm of channels_last ----
+// An image is a batch of positions, whose channels' sums are put together by groups.
+
+// f(image, its groups' number g, channels [first, last)) for the groups of an image.
+template <class F> void each_group(const RowNormShape& s, int64_t image, F&& f) {
+  for (int64_t g = 0; g < s.groups; ++g)
+    f(image * s.groups + g, g * s.channels, (g + 1) * s.channels);
+}
+
+template <class T>
+void image_norm(const RowNormShape& s, const Operand<T>& x, const T* weight, const T* bias,
+                const Operand<T>& y, T* mean, T* rstd) {
+  const BatchNormShape image{s.spatial, s.groups * s.channels, 1, s.eps};
+  const int64_t channels = image.channels, size = s.spatial * channels;
+  const double count = static_cast<double>(s.channels);
+  parallel_each(s.rows / s.groups, grain_for(size), [&](int64_t i) {
+    const Scratch<T> buffer(x.direct() ? 0 : 2 * size), moments(3 * channels);
+    T *m = moments.data(), *var = m + channels, *inverse = var + channels;
+    const T* from = x.read(i * size, size, buffer.data());
+    T* to = y.at(i * size, buffer.data() + size);
+    column_moments(image, from, m, var, inverse);
+    each_group(s, i, [&](int64_t row, int64_t first, int64_t last) {
+      const double center = std::accumulate(m + first, m + last, 0.0) / count;
+      double squares = 0;
+      for (int64_t c = first; c < last; ++c)
+        squares += static_cast<double>(var[c]) + (m[c] - center) * (m[c] - center);
+      mean[row] = static_cast<T>(center);
+      rstd[row] = static_cast<T>(1 / std::sqrt(squares / count + s.eps));
+      std::fill(m + first, m + last, mean[row]);
+      std::fill(inverse + first, inverse + last, rstd[row]);
+    });
+    normalize(image, from, m, inverse, weight, bias, to);
+    y.write(i * size, size, to);
+  });
+}
+
+template <class T>
+void image_norm_backward(const RowNormShape& s, const Operand<T>& g, const Operand<T>& x,
+                         const T* mean, const T* rstd, const T* weight, const Operand<T>& gx, T* gw,
+                         T* gb) {
+  const int64_t channels = s.groups * s.channels, size = s.spatial * channels;
+  const int64_t images = s.rows / s.groups;
+  const double count = static_cast<double>(s.channels * s.spatial);
+  const auto& f = loops<T>();
+  const Scratch<double> sums(2 * channels * images);  // of g, and of g (x - mean) rstd
+  parallel_each(images, grain_for(size), [&](int64_t i) {
+    const Scratch<T> buffer(g.direct() ? 0 : 3 * size), factors(4 * channels);
+    T *m = factors.data(), *scale = m + channels, *a = scale + channels, *b = a + channels;
+    const T *from_g = g.read(i * size, size, buffer.data()),
+            *from_x = x.read(i * size, size, buffer.data() + size);
+    T* to = gx.at(i * size, buffer.data() + 2 * size);
+    double *sum_g = sums.data() + 2 * i * channels, *sum_gx = sum_g + channels;
+    each_group(s, i, [&](int64_t row, int64_t first, int64_t last) {
+      std::fill(m + first, m + last, mean[row]);
+    });
+    for_columns(channels, s.spatial, [&](int64_t c, int64_t width) {
+      f.column_products(from_g + c, from_x + c, s.spatial, channels, width, m + c, sum_g + c,
+                        sum_gx + c);
+    });
+    each_group(s, i, [&](int64_t row, int64_t first, int64_t last) {
+      const double inverse = rstd[row];
+      double all_g = 0, all_gx = 0;
+      for (int64_t c = first; c < last; ++c) {
+        const T w = weight ? weight[c] : T(1);
+        scale[c] = rstd[row] * w;
+        all_g += sum_g[c] * w;
+        all_gx += (sum_gx[c] *= inverse) * w;
+      }
+      std::fill(a + first, a + last, static_cast<T>(inverse * all_g / count));
+      std::fill(b + first, b + last, static_cast<T>(inverse * inverse * all_gx / count));
+    });
+    parallel_for(s.spatial, grain_for(channels), [&](int64_t begin, int64_t end) {
+      const int64_t at = begin * channels;
+      f.column_gradient(from_g + at, from_x + at, end - begin, channels, channels, m, scale, a, b,
+                        to + at);
+    });
+    gx.write(i * size, size, to);
+  });
+  if (!gw) return;
+  add_parts(sums.data(), images, 2 * channels, sums.data());
+  std::copy_n(sums.data(), channels, gb);
+  std::copy_n(sums.data() + channels, channels, gw);
+}
+
+// ---- the norms of rows ----
+
+template <class T>
+void row_norm(const RowNormShape& s, DType dtype, const void* x, const T* weight, const T* bias,
+              void* y, T* mean, T* rstd) {
+  const int64_t n = s.channels * s.spatial;
+  const Operand<T> from(dtype, x), to(dtype, y);
+  if (s.channels_last) return image_norm(s, from, weight, bias, to, mean, rstd);
+  const auto& f = loops<T>();
+  const bool streamed = from.direct() && streams_rows(s.rows, n, static_cast<T*>(y));
+  for_rows<T>(s, from.direct(), 2, [&](int64_t begin, int64_t rows, T* buffer) {
+    const T* xr = from.read(begin * n, rows * n, buffer);
+    T* yr = to.at(begin * n, buffer + rows * n);
+    for (int64_t r = begin; r < begin + rows; ++r, xr += n, yr += n) {
+      const double count = static_cast<double>(n);
+      const double m = s.centered ? f.sum(xr, n) / count : 0;
+      mean[r] = static_cast<T>(m);
+      rstd[r] = static_cast<T>(1 / std::sqrt(f.squares(xr, n, m) / count + s.eps));
+      const int64_t first = (r % s.groups) * s.channels;
+      const T *w = weight ? weight + first : nullptr, *b = bias ? bias + first : nullptr;
+      if (s.spatial == 1 || (!w && !b)) {
+        f.affine(xr, n, mean[r], rstd[r], w, b, yr, streamed);
+        continue;
+      }
+      for (int64_t c = 0; c < s.channels; ++c) {
+        f.scale_shift(xr + c * s.spatial, s.spatial, mean[r], rstd[r] * (w ? w[c] : T(1)),
+                      b ? b[c] : T(0), yr + c * s.spatial, false);
+      }
+    }
+    to.write(begin * n, rows * n, yr - rows * n);
+  });
+}
+
+template <class T>
+void row_norm_backward(const RowNormShape& s, DType dtype, const void* g, const void* x,
+                       const T* mean, const T* rstd, const T* weight, void* gx, T* gw, T* gb) {
+  if (s.channels_last)
+    return image_norm_backward(s, {dtype, g}, {dtype, x}, mean, rstd, weight, {dtype, gx}, gw, gb);
+  const RowGradients<T> all{s, {dtype, g}, {dtype, x}, {dtype, gx}, mean, rstd, weight, gw, gb};
+  if (gw && s.spatial == 1) all.in_parts();
+  else all.each_row();
+}
+
 }  // namespace
 }  // namespace taeda::cpu
 
-TAEDA_FLOAT_KERNELS(NormKernels, cpu::row_norm<T>, cpu::row_norm_backward<T>)
+TAEDA_FLOAT_KERNELS(NormKernels, cpu::row_norm<T>, cpu::row_norm_backward<T>, true)
 TAEDA_FLOAT_KERNELS(BatchNormKernels, cpu::batch_norm_training<T>, cpu::update_running<T>,
                     cpu::batch_norm<T>, cpu::batch_norm_backward<T>)
 
