@@ -22,10 +22,12 @@ struct ConvWindow {
 };
 struct ConvShape : ConvWindow {
   int64_t batch, groups, in_channels, out_channels;
-  bool channels_last = false;  // of x, w and y, for kernels that say so
+  bool channels_last = false;  // of x and y, and of w where the kernels say so
 
   bool operator==(const ConvShape&) const = default;
 };
+
+enum class ConvPass : uint8_t { forward, grad_input, grad_weight };
 
 // T: float, double; on devices also Half, BFloat16, without which halves are computed as floats.
 template <class T> struct ConvKernels {
@@ -33,7 +35,10 @@ template <class T> struct ConvKernels {
   KernelFn<void(const ConvShape& s, const T* x, const T* w, const T* bias, T* y)> forward;
   KernelFn<void(const ConvShape& s, const T* gy, const T* w, T* gx)> grad_input;
   KernelFn<void(const ConvShape& s, const T* x, const T* gy, T* gw)> grad_weight;
-  bool takes_channels_last = false;
+  // Whether a shape is computed in channels_last; null: never. Weights are then as x and y are, or
+  // contiguous.
+  KernelFn<bool(ConvPass pass, const ConvShape& s)> takes_channels_last;
+  bool weights_channels_last = false;
 
   static const ConvKernels cpu;
 };

@@ -117,7 +117,7 @@ void bind_conv_tuning(nb::module_& m) {
           s.dilation[d] = dilation;
         }
         nb::list list;
-        for (const auto& c : cpu::conv_candidates(static_cast<cpu::ConvPass>(which), s)) {
+        for (const auto& c : cpu::conv_candidates(static_cast<ConvPass>(which), s)) {
           list.append(nb::make_tuple(c.name, c.cost, c.work[0], c.work[1], c.work[2], c.work[3]));
         }
         return list;

@@ -8,8 +8,8 @@
 
 #include "autograd/backward.h"
 #include "base/checked.h"
-#include "ops/core/half.h"
 #include "ops/core/memory.h"
+#include "ops/nn/channels_last.h"
 #include "ops/nn/conv.h"
 
 namespace taeda {
@@ -43,9 +43,8 @@ struct Window {
   int64_t groups;
 };
 
-ConvShape make_shape(DimsRef x, DimsRef w, DimsRef y, const Window& p, bool channels_last) {
+ConvShape make_shape(DimsRef x, DimsRef w, DimsRef y, const Window& p) {
   ConvShape s;
-  s.channels_last = channels_last;
   s.batch = x[0];
   s.groups = p.groups;
   s.in_channels = x[1];
@@ -121,43 +120,50 @@ template <class F> void visit_computed(DType d, F&& f) {
   }
 }
 
-// How a convolution of two operands is computed.
+// How a convolution is computed, and what it takes and gives.
 struct Way {
   DType dtype;
-  bool channels_last;
+  bool channels_last = false, weights_too = false;  // of the kernels; weights may be contiguous
+
+  // Of two operands; their shape is then in the same layout.
+  Way(const Tensor& a, const Tensor& b, ConvPass pass, ConvShape& s) : dtype(a.dtype()) {
+    const Device device = a.device();
+    if (is_integer(a) || is_complex(dtype)) return;
+    const DType given = dtype;
+    dtype = compute_dtype(dtype, "convolution");
+    visit_computed(device.type == DeviceType::CPU ? dtype : given, [&](auto tag) {
+      using K = ConvKernels<typename decltype(tag)::type>;
+      if (!has_kernels<K>(device) || !kernels<K>(device).forward) return;
+      const K& k = kernels<K>(device);
+      if (device.type != DeviceType::CPU) dtype = given;
+      s.channels_last = k.takes_channels_last && (is_channels_last(a) || is_channels_last(b)) &&
+                        k.takes_channels_last(pass, s);
+      channels_last = s.channels_last;
+      weights_too = channels_last && k.weights_channels_last;
+    });
+  }
+  Tensor empty(DimsRef sizes, Device device) const { return made(sizes, channels_last, device); }
+  Tensor empty_weights(DimsRef sizes, Device device) const {
+    return made(sizes, weights_too, device);
+  }
+  // An operand as the kernels take it, without autograd.
+  Tensor operand(const Tensor& t) const { return taken(t, channels_last); }
+  Tensor weights(const Tensor& t) const { return taken(t, weights_too); }
+
+ private:
+  Tensor made(DimsRef sizes, bool last, Device device) const {
+    if (!last) return taeda::empty(sizes, {dtype, device});
+    return empty_strided(sizes, channels_last_strides(sizes), {dtype, device});
+  }
+  Tensor taken(const Tensor& t, bool last) const {
+    if (!last) return prepared(t, dtype);
+    const auto format = t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+    if (t.dtype() == dtype && t.is_contiguous(format)) return t;
+    Tensor r = made(t.sizes(), true, t.device());
+    copy_into(r, t);
+    return r;
+  }
 };
-Way way_for(const Tensor& a, const Tensor& b) {
-  const DType d = a.dtype();
-  const Device device = a.device();
-  if (is_integer(a) || is_complex(d)) return {d, false};
-  Way way{compute_dtype(d, "convolution"), false};
-  if (device.type == DeviceType::CPU) return way;
-  visit_computed(d, [&](auto tag) {
-    using K = ConvKernels<typename decltype(tag)::type>;
-    if (!has_kernels<K>(device) || !kernels<K>(device).forward) return;
-    const auto is_channels_last = [](const Tensor& t) {
-      return t.memory_format() != MemoryFormat::Contiguous;
-    };
-    way = {d,
-           kernels<K>(device).takes_channels_last && (is_channels_last(a) || is_channels_last(b))};
-  });
-  return way;
-}
-
-Tensor empty_result(DimsRef sizes, const Way& way, Device device) {
-  if (!way.channels_last) return empty(sizes, {way.dtype, device});
-  return empty_strided(sizes, channels_last_strides(sizes), {way.dtype, device});
-}
-
-// An operand as the kernels take it, without autograd.
-Tensor operand(const Tensor& t, const Way& way) {
-  if (!way.channels_last) return prepared(t, way.dtype);
-  if (t.is_contiguous(t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d))
-    return t;
-  Tensor r = empty_result(t.sizes(), way, t.device());
-  copy_into(r, t);
-  return r;
-}
 
 // The real (0) or imaginary (1) part of a complex tensor, as a view that is not recorded.
 Tensor part(const Tensor& z, int which) {
@@ -203,23 +209,21 @@ Tensor forward(const Tensor& x_in, const Tensor& w_in, const Tensor& bias_in, co
     add_bias(y, bias_in);
     return y;
   }
-  const Way way = way_for(x_in, w_in);
   Dims out{x_in.size(0), w_in.size(0)};
   for (size_t d = 0; d < stride.size(); ++d) {
     out.push_back(
         output_size(x_in.sizes()[d + 2], w_in.sizes()[d + 2], d, stride, padding, dilation));
   }
+  auto s = make_shape(x_in.sizes(), w_in.sizes(), out, {stride, padding, dilation, groups});
+  const Way way(x_in, w_in, ConvPass::forward, s);
   const bool nothing = w_in.numel() == 0;  // no terms to add up
-  Tensor y =
-      nothing ? zeros(out, {way.dtype, x_in.device()}) : empty_result(out, way, x_in.device());
+  Tensor y = nothing ? zeros(out, {way.dtype, x_in.device()}) : way.empty(out, x_in.device());
   if (y.is_meta() || y.numel() == 0) return finished(y, x_in.dtype());
   if (nothing) {
     add_bias(y, prepared(bias_in, way.dtype));
     return finished(y, x_in.dtype());
   }
-  Tensor x = operand(x_in, way), w = operand(w_in, way), b = prepared(bias_in, way.dtype);
-  auto s =
-      make_shape(x.sizes(), w.sizes(), out, {stride, padding, dilation, groups}, way.channels_last);
+  Tensor x = way.operand(x_in), w = way.weights(w_in), b = prepared(bias_in, way.dtype);
   if (is_integer(x_in)) {
     visit_integers(way.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -249,16 +253,14 @@ Tensor input_gradient(const Tensor& grad, const Tensor& w_in, const Dims& in, co
       return input_gradient(g, w, in, stride, padding, dilation, groups);
     });
   }
-  const Way way = way_for(grad, w_in);
   Dims sizes{grad.size(0), checked_mul(w_in.size(1), groups)};
   for (int64_t v : in) sizes.push_back(v);
+  auto s = make_shape(sizes, w_in.sizes(), grad.sizes(), {stride, padding, dilation, groups});
+  const Way way(grad, w_in, ConvPass::grad_input, s);
   const bool nothing = grad.numel() == 0 || w_in.numel() == 0;
-  Tensor gx =
-      nothing ? zeros(sizes, {way.dtype, grad.device()}) : empty_result(sizes, way, grad.device());
+  Tensor gx = nothing ? zeros(sizes, {way.dtype, grad.device()}) : way.empty(sizes, grad.device());
   if (gx.is_meta() || gx.numel() == 0 || nothing) return finished(gx, grad.dtype());
-  Tensor g = operand(grad, way), w = operand(w_in, way);
-  auto s = make_shape(sizes, w.sizes(), g.sizes(), {stride, padding, dilation, groups},
-                      way.channels_last);
+  Tensor g = way.operand(grad), w = way.weights(w_in);
   if (is_integer(grad)) {
     visit_integers(way.dtype, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -289,16 +291,15 @@ Tensor weight_gradient(const Tensor& x_in, const Tensor& grad, const Dims& kerne
       return weight_gradient(x, g, kernel_size, stride, padding, dilation, groups);
     });
   }
-  const Way way = way_for(x_in, grad);
   Dims sizes{grad.size(1), x_in.size(1) / groups};
   for (int64_t v : kernel_size) sizes.push_back(v);
+  auto s = make_shape(x_in.sizes(), sizes, grad.sizes(), {stride, padding, dilation, groups});
+  const Way way(x_in, grad, ConvPass::grad_weight, s);
   bool nothing = grad.numel() == 0 || x_in.numel() == 0;
   Tensor gw =
-      nothing ? zeros(sizes, {way.dtype, grad.device()}) : empty_result(sizes, way, grad.device());
+      nothing ? zeros(sizes, {way.dtype, grad.device()}) : way.empty_weights(sizes, grad.device());
   if (gw.is_meta() || gw.numel() == 0 || nothing) return finished(gw, grad.dtype());
-  Tensor x = operand(x_in, way), g = operand(grad, way);
-  auto s = make_shape(x.sizes(), sizes, g.sizes(), {stride, padding, dilation, groups},
-                      way.channels_last);
+  Tensor x = way.operand(x_in), g = way.operand(grad);
   visit_computed(way.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     kernels<ConvKernels<T>>(g.device())

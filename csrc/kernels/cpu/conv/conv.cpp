@@ -28,52 +28,66 @@ template <class T> constexpr auto& algorithms() {
 
 std::atomic<const char*> forced_name = nullptr;
 
+// Nanoseconds for each element of x and y that an op copies from channels_last, or to it.
+constexpr double kCopied = 0.8;
+
+struct Candidate {
+  size_t index;
+  double time;
+};
 // The algorithm with the least estimated time of those whose bit in `excluded` is 0.
-template <class T> size_t choose(ConvPass pass, const ConvShape& s, uint32_t excluded) {
+template <class T> Candidate choose(ConvPass pass, const ConvShape& s, uint32_t excluded) {
   const char* forced = forced_name.load(std::memory_order_relaxed);
-  size_t best = algorithms<T>().size() - 1;
-  double least = HUGE_VAL;
+  Candidate best{algorithms<T>().size() - 1, HUGE_VAL};
   for (size_t i = 0; i < algorithms<T>().size(); ++i) {
     const ConvAlgorithm<T>& algorithm = *algorithms<T>()[i];
     if ((excluded >> i & 1) != 0 || !algorithm.passes[static_cast<size_t>(pass)].supports(s))
       continue;
-    if (forced && std::string_view(forced) == algorithm.name) return i;
+    if (forced && std::string_view(forced) == algorithm.name) return {i, 0};
     const double time = algorithm.time(pass, s);
-    if (time < least) {
-      least = time;
-      best = i;
-    }
+    if (time < best.time) best = {i, time};
   }
   return best;
 }
 
 // The choices that this thread has made of late, since a small convolution takes no longer than
 // the choice.
-template <class T> size_t remembered_choice(ConvPass pass, const ConvShape& s) {
+template <class T> Candidate remembered_choice(ConvPass pass, const ConvShape& s) {
   struct Choice {
     ConvShape shape{};
     ConvPass pass{};
-    size_t index{};
+    Candidate candidate{};
   };
   static thread_local std::unique_ptr<std::array<Choice, 64>> choices;
   if (forced_name.load(std::memory_order_relaxed)) return choose<T>(pass, s, 0);
-  auto hash = static_cast<uint64_t>(pass);
+  auto hash = static_cast<uint64_t>(pass) * 2 + (s.channels_last ? 1 : 0);
   for (int64_t v : {s.batch, s.in_channels, s.out_channels, s.in[2], s.out[2], s.kernel[2]})
     hash = (hash ^ static_cast<uint64_t>(v)) * 0x9e3779b97f4a7c15u;
   if (!choices) choices = std::make_unique<std::array<Choice, 64>>();
   Choice& choice = (*choices)[hash >> 58];
   if (choice.shape != s || choice.pass != pass) choice = {s, pass, choose<T>(pass, s, 0)};
-  return choice.index;
+  return choice.candidate;
+}
+
+// Whether this takes less time than in NCHW, with copies of what is given and of the result.
+template <class T> bool takes_channels_last(ConvPass pass, const ConvShape& s) {
+  ConvShape there = s, copied = s;
+  there.channels_last = true;
+  copied.channels_last = false;
+  const double elements = real(s.batch) * (real(s.in_channels) * real(volume(s.in)) +
+                                           real(s.out_channels) * real(volume(s.out)));
+  return elements > 0 && remembered_choice<T>(pass, there).time <
+                             remembered_choice<T>(pass, copied).time + kCopied * elements;
 }
 
 template <class T>
 void run(ConvPass pass, const ConvShape& s, const T* a, const T* b, const T* bias, T* result) {
   uint32_t excluded = 0;
-  size_t i = remembered_choice<T>(pass, s);
+  size_t i = remembered_choice<T>(pass, s).index;
   const auto at = static_cast<size_t>(pass);
   while (!algorithms<T>()[i]->passes[at].run(s, a, b, bias, result)) {
     excluded |= uint32_t{1} << i;
-    i = choose<T>(pass, s, excluded);
+    i = choose<T>(pass, s, excluded).index;
   }
 }
 
@@ -121,4 +135,5 @@ bool force_conv_algorithm(const char* name) {
 
 }  // namespace taeda::cpu
 
-TAEDA_FLOAT_KERNELS(ConvKernels, cpu::forward<T>, cpu::grad_input<T>, cpu::grad_weight<T>)
+TAEDA_FLOAT_KERNELS(ConvKernels, cpu::forward<T>, cpu::grad_input<T>, cpu::grad_weight<T>,
+                    cpu::takes_channels_last<T>)

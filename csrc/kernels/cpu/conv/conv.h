@@ -7,8 +7,6 @@
 
 namespace taeda::cpu {
 
-enum class ConvPass : uint8_t { forward, grad_input, grad_weight };
-
 // An algorithm that can compute a float32 convolution, its estimated nanoseconds, and the amounts
 // of work (ConvWork) that the estimate weighs by the rates of tuning.h.
 struct ConvCandidate {

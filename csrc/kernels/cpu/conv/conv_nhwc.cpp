@@ -83,10 +83,10 @@ struct Runs {
   int64_t many() const { return static_cast<int64_t>(at.size()); }
 };
 
-// The sums of one panel for a tile's outputs of a part, [position][output].
+// The sums of one panel for a tile's outputs of a part, [position][output], `step` apart.
 template <class T>
 void sum_part(const Part& part, const Tile& tile, const Panel& panel, const T* padded_x,
-              const T* weights, const T* start, T* sums) {
+              const T* weights, const T* start, T* sums, int64_t step) {
   const auto& kernels = product_kernels<T>();
   const Problem& p = part.p;
   const Box& y = tile.y;
@@ -99,7 +99,7 @@ void sum_part(const Part& part, const Tile& tile, const Panel& panel, const T* p
   x.a_step = 1;
   x.b = weights;
   x.b_row = panel.width;
-  x.ldc = p.w.y_step * panel.width;
+  x.ldc = p.w.y_step * step;
   bool begins = true;  // at `start`, not at sums of before
   auto sum = [&](const Range& planes, const Range& rows, const Range& columns) {
     const int64_t cols = columns.last - columns.first;
@@ -110,8 +110,7 @@ void sum_part(const Part& part, const Tile& tile, const Panel& panel, const T* p
             (p.d.y_start + d * p.d.y_step - y.d) * y.rows + p.h.y_start + h * p.h.y_step - y.h;
         const T* from =
             padded_x + tile.at(d * p.d.step, h * p.h.step, columns.first * p.w.step) * p.channels;
-        T* to =
-            sums + (row * y.cols + p.w.y_start + columns.first * p.w.y_step - y.w) * panel.width;
+        T* to = sums + (row * y.cols + p.w.y_start + columns.first * p.w.y_step - y.w) * step;
         for (int64_t w = 0; w < cols; w += block) {
           x.a = from + w * x.a_row;
           x.c = to + w * x.ldc;
@@ -187,11 +186,14 @@ bool run(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y) 
   shares = ceil_div(all, share);
   // What several shares read is padded_x out once, before them.
   const bool shared = shares > 1;
+  const auto image_of = [&](int64_t i) {
+    return Image<T>(s, x, i / s.groups, channels * s.groups, i % s.groups * channels, in);
+  };
   const int64_t padded_size = std::max<int64_t>(1, cut.most() * channels);  // 0: all is padding
   Scratch<T> shared_x(shared ? images * tiles * padded_size : 0);
   if (shared) {
     parallel_each(images * tiles, 1, [&](int64_t i) {
-      copy_padded(parts[0].p, cut.tile(i % tiles), x + i / tiles * channels * volume(in),
+      copy_padded(parts[0].p, cut.tile(i % tiles), image_of(i / tiles),
                   shared_x.data() + i * padded_size);
     });
   }
@@ -200,20 +202,37 @@ bool run(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y) 
     Scratch<T> own(shared ? 0 : padded_size);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = i / shares / tiles, group = image % s.groups;
-      const Tile tile = cut.tile(i / shares % tiles);
-      T* padded_x = shared ? shared_x.data() + i / shares * padded_size : own.data();
-      if (!shared) copy_padded(parts[0].p, tile, x + image * channels * volume(in), padded_x);
+      Tile tile = cut.tile(i / shares % tiles);
+      const T* padded_x = shared ? shared_x.data() + i / shares * padded_size : own.data();
+      if (s.channels_last && s.groups == 1 && tile.inside(parts[0].p)) {
+        tile.read_all(parts[0].p);
+        padded_x = image_of(image).data;
+      } else if (!shared) {
+        copy_padded(parts[0].p, tile, image_of(image), own.data());
+      }
+      // Of channels_last, whole panels are summed where they belong.
+      const int64_t all_outputs = outputs * s.groups;
+      const auto output = [&](int64_t first) {
+        if (!s.channels_last) return y + (image * outputs + first) * volume(out) + cut.begin(tile);
+        return y + (image / s.groups * volume(out) + cut.begin(tile)) * all_outputs +
+               group * outputs + first;
+      };
       for (int64_t n = i % shares * share; n < std::min((i % shares + 1) * share, all); ++n) {
         const Panel& panel = panels[static_cast<size_t>(n)];
         std::fill_n(start.data(), panel.width, T(0));
         if (bias) std::copy_n(bias + group * outputs + panel.first, panel.many, start.data());
+        T* const to = output(panel.first);
+        const bool there = s.channels_last && panel.many == panel.width;
         for (size_t k = 0; k < parts.size(); ++k) {
           const T* weights = packed.data() + group * group_weights + begins[k] +
                              panel.first * channels * parts[k].p.taps();
-          sum_part(parts[k], tile, panel, padded_x, weights, start.data(), sums.data());
+          sum_part(parts[k], tile, panel, padded_x, weights, start.data(), there ? to : sums.data(),
+                   there ? all_outputs : panel.width);
         }
-        transpose(sums.data(), panel.width, tile.y.volume(), panel.many,
-                  y + (image * outputs + panel.first) * volume(out) + cut.begin(tile), volume(out));
+        if (there) continue;
+        if (s.channels_last)
+          copy_rows(sums.data(), panel.width, tile.y.volume(), panel.many, to, all_outputs);
+        else transpose(sums.data(), panel.width, tile.y.volume(), panel.many, to, volume(out));
       }
     }
   });
@@ -221,8 +240,8 @@ bool run(const ConvShape& s, const T* x, const T* weights, const T* bias, T* y) 
 }
 
 // Whether the padded copy keeps to the size of the input: dilation and padding can blow it up.
-template <bool Backward> bool supports(const ConvShape& s) {
-  if (is_depthwise(s)) return true;
+template <class T, bool Backward> bool supports(const ConvShape& s) {
+  if (is_depthwise(s)) return supports_depthwise<T>(s);
   const Roles r(s, Backward);
   return s.in_channels > 0 && !r.parts.empty() &&
          padded_input(r.parts, r.out) <= real(8 * volume(r.in) + kTileElements);
@@ -257,11 +276,12 @@ template <class T, bool Backward> ConvWork work(const ConvShape& s) {
 }
 
 template <class T>
-constexpr ConvAlgorithm<T> algorithm = {"nhwc",
-                                        &ConvTuning::nhwc,
-                                        {{supports<false>, work<T, false>, run<T, false>},
-                                         {supports<true>, work<T, true>, run<T, true>},
-                                         {supports<false>, weight_work<T>, nhwc::grad_weight<T>}}};
+constexpr ConvAlgorithm<T> algorithm = {
+    "nhwc",
+    &ConvTuning::nhwc,
+    {{supports<T, false>, work<T, false>, run<T, false>},
+     {supports<T, true>, work<T, true>, run<T, true>},
+     {supports<T, false>, weight_work<T>, nhwc::grad_weight<T>}}};
 
 }  // namespace
 

@@ -87,9 +87,8 @@ Cut::Cut(const std::vector<Part>& parts_, Sizes y_, int64_t channels)
   planes = std::min(planes, y[0]);
 }
 
-// x, [channel][position], as a tile reads it: [depth][height][width][channel].
-template <class T> void copy_padded(const Problem& p, const Tile& tile, const T* x, T* to) {
-  const int64_t channels = p.channels, plane = p.h.in * p.w.in, volume = p.d.in * plane;
+template <class T> void copy_padded(const Problem& p, const Tile& tile, const Image<T>& x, T* to) {
+  const int64_t channels = p.channels, plane = p.h.in * p.w.in;
   const Extent &e = tile.height, &f = tile.width;
   const int64_t top = std::clamp<int64_t>(-e.first, 0, e.size);
   const int64_t bottom = std::clamp<int64_t>(p.h.in - e.first, top, e.size);
@@ -97,7 +96,8 @@ template <class T> void copy_padded(const Problem& p, const Tile& tile, const T*
   const int64_t right = std::clamp<int64_t>(p.w.in - f.first, left, f.size);
   const int64_t row = f.size * channels, seen = p.w.in * channels;
   // Whole rows of x are copied at once.
-  const bool whole = right - left == p.w.in, plain = whole && f.size == p.w.in;
+  const bool plain = f.size == p.w.in && right - left == p.w.in;
+  const bool whole = plain || (right - left == p.w.in && !x.last);
   Scratch<T> near(whole && !plain ? (bottom - top) * seen : 0);
   for (int64_t z = 0; z < tile.depth.size; ++z, to += e.size * row) {
     const int64_t in_z = tile.depth.first + z;
@@ -107,10 +107,10 @@ template <class T> void copy_padded(const Problem& p, const Tile& tile, const T*
     }
     std::fill_n(to, top * row, T(0));
     std::fill_n(to + bottom * row, (e.size - bottom) * row, T(0));
-    const T* from = x + in_z * plane + (e.first + top) * p.w.in;
+    const int64_t from = in_z * plane + (e.first + top) * p.w.in;
     if (whole) {
-      transpose(from, volume, channels, (bottom - top) * p.w.in,
-                plain ? to + top * row : near.data(), channels);
+      x.read(from, (bottom - top) * p.w.in, channels, plain ? to + top * row : near.data(),
+             channels);
     }
     for (int64_t r = top; !plain && r < bottom; ++r) {
       T* line = to + r * row;
@@ -118,15 +118,15 @@ template <class T> void copy_padded(const Problem& p, const Tile& tile, const T*
       if (whole) {
         std::copy_n(near.data() + (r - top) * seen, seen, line + left * channels);
       } else {
-        transpose(from + (r - top) * p.w.in + f.first + left, volume, channels, right - left,
-                  line + left * channels, channels);
+        x.read(from + (r - top) * p.w.in + f.first + left, right - left, channels,
+               line + left * channels, channels);
       }
       std::fill_n(line + right * channels, (f.size - right) * channels, T(0));
     }
   }
 }
 
-template void copy_padded<float>(const Problem&, const Tile&, const float*, float*);
-template void copy_padded<double>(const Problem&, const Tile&, const double*, double*);
+template void copy_padded<float>(const Problem&, const Tile&, const Image<float>&, float*);
+template void copy_padded<double>(const Problem&, const Tile&, const Image<double>&, double*);
 
 }  // namespace taeda::cpu::nhwc

@@ -111,6 +111,18 @@ struct Tile {
     }
   }
   int64_t size() const { return depth.size * height.size * width.size; }
+  bool inside(const Problem& p) const {
+    const auto within = [](const Extent& e, const Axis& a) {
+      return e.first >= 0 && e.first + e.size <= a.in;
+    };
+    return within(depth, p.d) && within(height, p.h) && within(width, p.w);
+  }
+  // Reads the whole input where it is, instead of a copy of a part.
+  void read_all(const Problem& p) {
+    depth = {0, p.d.in};
+    height = {0, p.h.in};
+    width = {0, p.w.in};
+  }
   // Where a position's channels begin.
   int64_t at(int64_t z, int64_t y, int64_t x) const {
     return ((z - depth.first) * height.size + y - height.first) * width.size + x - width.first;
@@ -151,8 +163,38 @@ struct Cut {
   int64_t begin(const Tile& p) const { return (p.y.d * y[1] + p.y.h) * y[2] + p.y.w; }
 };
 
-// x, [channel][position], as a tile reads it: [depth][height][width][channel].
-template <class T> void copy_padded(const Problem& p, const Tile& tile, const T* x, T* to);
+template <class T>
+void copy_rows(const T* from, int64_t from_step, int64_t rows, int64_t n, T* to, int64_t to_step) {
+  if (from_step == n && to_step == n) std::copy_n(from, rows * n, to);
+  else
+    for (int64_t i = 0; i < rows; ++i) std::copy_n(from + i * from_step, n, to + i * to_step);
+}
+// Some channels of an image: [channel][position], or of channels_last [position][channel].
+template <class T> struct Image {
+  const T* data;
+  int64_t volume;  // positions
+  int64_t last;    // all channels, of channels_last; else 0
+
+  // `first`: the image's first channel.
+  Image(const ConvShape& s, const T* x, int64_t image, int64_t all, int64_t first, Sizes size)
+      : data(x + image * all * taeda::cpu::volume(size) +
+             first * (s.channels_last ? 1 : taeda::cpu::volume(size))),
+        volume(taeda::cpu::volume(size)),
+        last(s.channels_last ? all : 0) {}
+  Image from(int64_t channel) const {
+    Image part = *this;
+    part.data += channel * (last ? 1 : volume);
+    return part;
+  }
+  // Of `channels` channels, `many` positions from `at` on: [position][channel], `step` apart.
+  void read(int64_t at, int64_t many, int64_t channels, T* to, int64_t step) const {
+    if (!last) return transpose(data + at, volume, channels, many, to, step);
+    copy_rows(data + at * last, last, many, channels, to, step);
+  }
+};
+
+// What a tile reads of the channels of an image: [depth][height][width][channel].
+template <class T> void copy_padded(const Problem& p, const Tile& tile, const Image<T>& x, T* to);
 
 // Where the part's tap reads, from the position of an output on.
 inline int64_t offset(const Part& part, const Tile& tile, int64_t d, int64_t h, int64_t w) {
@@ -187,10 +229,11 @@ template <class T> ConvWork weight_work(const ConvShape& s);
 template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy, const T*, T* gw);
 
 // Where each channel has a kernel and an output of its own (conv_nhwc_depthwise.cpp); y from x and
-// the weights, or gx from gy and the weights.
+// the weights, or gx from gy and the weights. Of channels_last, channels fill a block at least.
 inline bool is_depthwise(const ConvShape& s) {
   return s.groups == s.in_channels && s.groups == s.out_channels && volume(s.kernel) > 1;
 }
+template <class T> bool supports_depthwise(const ConvShape& s);
 template <class T> ConvWork depthwise_work(const ConvShape& s);
 template <class T, ConvPass Pass>
 bool depthwise(const ConvShape& s, const T* x, const T* w, const T* bias, T* y);

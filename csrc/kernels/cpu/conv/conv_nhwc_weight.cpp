@@ -55,7 +55,7 @@ std::vector<Part> weight_parts(const ConvShape& s) {
 template <class T>
 void add_tile(const Part& part, int64_t channel, int64_t all, const Tile& tile,
               const std::vector<Panel>& panels, int64_t first_panel, int64_t last_panel,
-              const T* padded_x, const T* gy, Sizes out, T* sums) {
+              const T* padded_x, const Image<T>& gy, Sizes out, T* sums) {
   const auto& kernels = product_kernels<T>();
   const Problem& p = part.p;
   const Box& y = tile.y;
@@ -87,8 +87,8 @@ void add_tile(const Part& part, int64_t channel, int64_t all, const Tile& tile,
       const Panel& panel = panels[static_cast<size_t>(n)];
       T* g = grads.data() + (panel.first - begin) * positions;
       if (panel.many < panel.width) std::fill_n(g, positions * panel.width, T(0));
-      transpose(gy + panel.first * volume(out) + (d * out[1] + h) * out[2] + w, volume(out),
-                panel.many, positions, g, panel.width);
+      gy.from(panel.first)
+          .read((d * out[1] + h) * out[2] + w, positions, panel.many, g, panel.width);
       x.b_row = x.ldc = panel.width;
       for (int64_t r = 0; r < down; ++r)
         grads_at[static_cast<size_t>(r)] = r * across * panel.width;
@@ -204,13 +204,13 @@ bool nhwc::grad_weight(const ConvShape& s, const T* x, const T* gy, const T*, T*
     T* to = sums.data() + number * total + group * group_sums;
     std::fill_n(to + from.first * depth, (until.first + until.width - from.first) * depth, T(0));
     for (int64_t k = number * run; k < std::min((number + 1) * run, tiles); ++k) {
-      const int64_t image = k / each * s.groups + group;
+      const Image<T> seen(s, x, k / each, channels * s.groups, group * channels, in);
+      const Image<T> grads(s, gy, k / each, outputs * s.groups, group * outputs, out);
       const Tile tile = cut.tile(k % each);
       Scratch<T> padded_x(tile.size() * together);
       auto add_channels = [&](const Part& some, int64_t c) {
-        copy_padded(some.p, tile, x + (image * channels + c) * volume(in), padded_x.data());
-        add_tile(some, c, channels, tile, panels, first, last, padded_x.data(),
-                 gy + image * outputs * volume(out), out, to);
+        copy_padded(some.p, tile, seen.from(c), padded_x.data());
+        add_tile(some, c, channels, tile, panels, first, last, padded_x.data(), grads, out, to);
       };
       if (together == channels) add_channels(part, 0);
       for (int64_t c = 0; together < channels && c < channels; c += together) {

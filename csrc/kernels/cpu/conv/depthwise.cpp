@@ -172,7 +172,9 @@ template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy,
   return true;
 }
 
-bool supports(const ConvShape& s) { return s.groups == s.in_channels && volume(s.kernel) > 1; }
+bool supports(const ConvShape& s) {
+  return s.groups == s.in_channels && volume(s.kernel) > 1 && !s.channels_last;
+}
 
 template <class T, bool Backward> ConvWork work(const ConvShape& s) {
   const int64_t lanes = loops<T>().lanes, rows = s.out[0] * s.out[1];

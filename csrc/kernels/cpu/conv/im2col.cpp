@@ -241,9 +241,29 @@ template <class T> bool grad_weight(const ConvShape& s, const T* x, const T* gy,
   return true;
 }
 
+// A pointwise convolution of channels_last is a single product, whose rows are positions.
+template <class T, ConvPass Pass>
+bool run(const ConvShape& s, const T* a, const T* b, const T* bias, T* result) {
+  const int64_t rows = s.batch * volume(s.out), m = s.out_channels, k = s.in_channels;
+  if constexpr (Pass == ConvPass::forward) {
+    if (!s.channels_last) return forward(s, a, b, bias, result);
+    if (bias) gemm_onto<T>(rows, m, k, {a, k}, {b, k, Trans::Yes}, bias, result, m);
+    else multiply<T>(rows, m, k, {a, k}, {b, k, Trans::Yes}, false, result, m);
+  } else if constexpr (Pass == ConvPass::grad_input) {
+    if (!s.channels_last) return grad_input(s, a, b, bias, result);
+    multiply<T>(rows, k, m, {a, m}, {b, k}, false, result, k);
+  } else {
+    if (!s.channels_last) return grad_weight(s, a, b, bias, result);
+    multiply<T>(m, k, rows, {b, m, Trans::Yes}, {a, k}, false, result, k);
+  }
+  return true;
+}
+
 // ---- estimates ----
 
-bool supports(const ConvShape&) { return true; }
+bool supports(const ConvShape& s) {
+  return !s.channels_last || (s.groups == 1 && volume(s.kernel) == 1 && Plan(s).in_place);
+}
 
 template <class T, ConvPass Pass> ConvWork work(const ConvShape& s) {
   const Plan p(s);
@@ -253,6 +273,8 @@ template <class T, ConvPass Pass> ConvWork work(const ConvShape& s) {
   int64_t m = p.group_out, n = positions, k = p.depth;
   if (Pass == ConvPass::grad_input) std::swap(m, k);
   if (Pass == ConvPass::grad_weight) std::swap(n, k);
+  else if (s.channels_last) std::swap(m, n);
+  const int64_t tiles = s.channels_last ? 1 : p.tiles();
   ConvWork w;
   // Short sums take as long to begin and to store as kBegin more terms.
   constexpr int64_t kBegin = 4;
@@ -262,16 +284,17 @@ template <class T, ConvPass Pass> ConvWork work(const ConvShape& s) {
   const double results = real(positions) * real(p.out_channels) * (p.images > 1 ? 1 : .25);
   w.moved = (p.in_place && p.images == 1 ? .25 : p.stride[2] > 1 ? 1.5 : 1) * windows + results;
   w.packed = real(p.out_channels) * real(p.depth) *
-             (Pass == ConvPass::grad_weight ? real(WeightCut(p).sums) : real(p.tiles()));
-  w.calls = real(p.groups) * real(p.tiles());
+             real(Pass == ConvPass::grad_weight && tiles > 1 ? WeightCut(p).sums : tiles);
+  w.calls = real(p.groups) * real(tiles);
   return w;
 }
 template <class T>
-constexpr ConvAlgorithm<T> im2col = {"im2col",
-                                     &ConvTuning::im2col,
-                                     {{supports, work<T, ConvPass::forward>, forward<T>},
-                                      {supports, work<T, ConvPass::grad_input>, grad_input<T>},
-                                      {supports, work<T, ConvPass::grad_weight>, grad_weight<T>}}};
+constexpr ConvAlgorithm<T> im2col = {
+    "im2col",
+    &ConvTuning::im2col,
+    {{supports, work<T, ConvPass::forward>, run<T, ConvPass::forward>},
+     {supports, work<T, ConvPass::grad_input>, run<T, ConvPass::grad_input>},
+     {supports, work<T, ConvPass::grad_weight>, run<T, ConvPass::grad_weight>}}};
 
 // Of integers, whose arithmetic wraps around.
 template <class T> void forward_integer(const ConvShape& s, const T* x, const T* w, T* y) {

@@ -295,7 +295,7 @@ Planes<T> planes(const ConvShape& s, T* data, int64_t channels, Sizes size, int6
 
 bool supports(const ConvShape& s) {
   const bool flat = s.in[0] == 1 && s.kernel[0] == 1 && s.padding[0] == 0;
-  if (!flat || s.stride[1] != s.stride[2] || s.stride[1] > 2) return false;
+  if (!flat || s.channels_last || s.stride[1] != s.stride[2] || s.stride[1] > 2) return false;
   for (int d = 1; d < 3; ++d) {
     if (s.kernel[d] != 3 || (s.stride[d] > 1 && s.dilation[d] > 1)) return false;
   }

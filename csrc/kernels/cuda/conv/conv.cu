@@ -32,8 +32,8 @@ template <int Width, class T> void add_bias(const ConvShape& s, T* y, const T* b
 
 template <class T> struct Conv {
   static void forward(const ConvShape& s, const T* x, const T* w, const T* bias, T* y) {
-    if (!convolve_by_cudnn({ConvPass::Forward, dtype_of<T>, s, x, w, y}))
-      return convolve_by_gemm(ConvPass::Forward, s, w, x, y, bias);
+    if (!convolve_by_cudnn({ConvPass::forward, dtype_of<T>, s, x, w, y}))
+      return convolve_by_gemm(ConvPass::forward, s, w, x, y, bias);
     if (!bias) return;
     constexpr int width = 16 / sizeof(T);
     const int64_t together = s.channels_last ? s.out_channels : volume(s.out);
@@ -42,24 +42,27 @@ template <class T> struct Conv {
     else add_bias<1>(s, y, bias);
   }
   static void grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
-    if (!convolve_by_cudnn({ConvPass::GradInput, dtype_of<T>, s, gx, w, gy}))
-      convolve_by_gemm(ConvPass::GradInput, s, w, gy, gx);
+    if (!convolve_by_cudnn({ConvPass::grad_input, dtype_of<T>, s, gx, w, gy}))
+      convolve_by_gemm(ConvPass::grad_input, s, w, gy, gx);
   }
   static void grad_weight(const ConvShape& s, const T* x, const T* gy, T* gw) {
-    if (!convolve_by_cudnn({ConvPass::GradWeight, dtype_of<T>, s, x, gw, gy}))
-      convolve_by_gemm(ConvPass::GradWeight, s, gy, x, gw);
+    if (!convolve_by_cudnn({ConvPass::grad_weight, dtype_of<T>, s, x, gw, gy}))
+      convolve_by_gemm(ConvPass::grad_weight, s, gy, x, gw);
   }
 };
 
 template <class T> void integer_forward(const ConvShape& s, const T* x, const T* w, T* y) {
-  convolve_by_gemm(ConvPass::Forward, s, w, x, y);
+  convolve_by_gemm(ConvPass::forward, s, w, x, y);
 }
 template <class T> void integer_grad_input(const ConvShape& s, const T* gy, const T* w, T* gx) {
-  convolve_by_gemm(ConvPass::GradInput, s, w, gy, gx);
+  convolve_by_gemm(ConvPass::grad_input, s, w, gy, gx);
 }
 
+bool takes_channels_last(ConvPass, const ConvShape&) { return true; }
+
 template <class T>
-const ConvKernels<T> table{Conv<T>::forward, Conv<T>::grad_input, Conv<T>::grad_weight, true};
+const ConvKernels<T> table{Conv<T>::forward, Conv<T>::grad_input, Conv<T>::grad_weight,
+                           takes_channels_last, true};
 template <class T>
 const IntegerConvKernels<T> integer_table{integer_forward<T>, integer_grad_input<T>};
 

@@ -8,8 +8,6 @@
 
 namespace taeda::cuda {
 
-enum class ConvPass : uint8_t { Forward, GradInput, GradWeight };
-
 // x, w and y of kernels/conv.h, of which the pass computes y, x or w.
 struct Convolution {
   ConvPass pass;

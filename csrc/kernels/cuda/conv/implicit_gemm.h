@@ -268,19 +268,19 @@ void convolve_by_gemm(ConvPass pass, const ConvShape& s, const T* direct, const 
                 y_group = per_group * y.second;
   const Axes axes{s};
   switch (pass) {
-    case ConvPass::Forward:
+    case ConvPass::forward:
       return run_implicit_gemm<T>({s.groups, per_group,
                                    axes.taps(1, channels, w.second, w.place, x.second),
                                    axes.outputs(y.first, y.place, x.first), direct,
                                    gathered(patches, x.place, s.in, nullptr), result, w.first,
                                    y.second, w_group, x_group, y_group, bias});
-    case ConvPass::GradInput:
+    case ConvPass::grad_input:
       return run_implicit_gemm<T>({s.groups, channels,
                                    axes.taps(-1, per_group, w.first, w.place, y.second),
                                    axes.inputs(x.first, x.place, y.first), direct,
                                    gathered(patches, y.place, s.out, &s.stride), result, w.second,
                                    x.second, w_group, y_group, x_group});
-    case ConvPass::GradWeight:
+    case ConvPass::grad_weight:
       return run_implicit_gemm<T>({s.groups, per_group, axes.outputs(y.first, y.place, x.first),
                                    axes.taps(1, channels, w.second, w.place, x.second), direct,
                                    gathered(patches, x.place, s.in, nullptr), result, y.second,

@@ -299,30 +299,64 @@ template <class T> void add(const PlaneTaps& taps, const T* x, const T* gy, T* s
 
 // ---- channels across the registers ----
 
-constexpr int kAccumulators = 4;  // enough to hide the latency of an FMA
+// Registers of a block, and results that are summed at once: enough to hide the latency of an FMA.
+constexpr int kAcross = kRegisters == 32 ? 2 : 4, kResults = kRegisters == 32 ? 4 : 2;
 
-template <class T> void sum_pairs(const Pairs (&pairs)[3], const T* a, const T* b, T* y) {
+// `Results` neighbours of a run share what is loaded of a. A single one of few registers is summed
+// in two halves, which do not wait for each other.
+template <int Results, class T>
+FN void sum_results(const PairSums& s, int64_t rd, int64_t rh, const PairRun& run, const T* a,
+                    const T* b, const T* start, T* y) {
   constexpr int64_t lanes = kLanes<T>;
-  const auto& [d, h, w] = pairs;
-  for (int64_t rd = 0; rd < d.results; ++rd) {
-    for (int64_t rh = 0; rh < h.results; ++rh) {
-      for (int64_t rw = 0; rw < w.results; ++rw, y += kAccumulators * lanes) {
-        Vec<T> acc[kAccumulators];
+  constexpr int apart = Results * kAcross < 4 ? 2 : 1;
+  Vec<T> acc[apart][Results][kAcross] = {};
 #pragma GCC unroll 4
-        for (int r = 0; r < kAccumulators; ++r) acc[r] = load(y + r * lanes);
-        for (int64_t i = d.first[rd]; i < d.first[rd + 1]; ++i) {
-          for (int64_t j = h.first[rh]; j < h.first[rh + 1]; ++j) {
-            const T *a_row = a + d.a[i] + h.a[j], *b_row = b + d.b[i] + h.b[j];
-            for (int64_t k = w.first[rw]; k < w.first[rw + 1]; ++k) {
-              const T *p = a_row + w.a[k], *q = b_row + w.b[k];
+  for (int r = 0; r < Results; ++r)
+    for (int v = 0; v < kAcross; ++v)
+      acc[0][r][v] = load((start ? start : y + r * run.y_step) + v * lanes);
+  const int64_t b_step = run.b_step;
+  for (int64_t i = s.d.first[rd]; i < s.d.first[rd + 1]; ++i) {
+    for (int64_t j = s.h.first[rh]; j < s.h.first[rh + 1]; ++j) {
+      const T *a_row = a + s.d.a[i] + s.h.a[j], *b_row = b + s.d.b[i] + s.h.b[j];
+      const auto add = [&](int64_t k, auto& to) {
+        const T *p = a_row + s.w.a[k], *q = b_row + s.w.b[k];
+        Vec<T> factor[kAcross];
+        for (int v = 0; v < kAcross; ++v) factor[v] = load(p + v * lanes);
 #pragma GCC unroll 4
-              for (int r = 0; r < kAccumulators; ++r)
-                acc[r] += load(p + r * lanes) * load(q + r * lanes);
-            }
-          }
-        }
+        for (int r = 0; r < Results; ++r)
+          for (int v = 0; v < kAcross; ++v)
+            to[r][v] += factor[v] * load(q + r * b_step + v * lanes);
+      };
+      int64_t k = run.first;
+      for (; k + apart <= run.last; k += apart)
+        for (int u = 0; u < apart; ++u) add(k + u, acc[u]);
+      if (k < run.last) add(k, acc[0]);
+    }
+  }
 #pragma GCC unroll 4
-        for (int r = 0; r < kAccumulators; ++r) store(y + r * lanes, acc[r]);
+  for (int r = 0; r < Results; ++r)
+    for (int v = 0; v < kAcross; ++v) {
+      if constexpr (apart == 2) acc[0][r][v] += acc[1][r][v];
+      store(y + r * run.y_step + v * lanes, acc[0][r][v]);
+    }
+}
+
+template <class T>
+void sum_pairs(const PairSums& s, int64_t first, int64_t last, const T* a, const T* b,
+               const T* start, T* y) {
+  for (int64_t row = first; row < last; ++row) {
+    for (const PairRun* run = s.runs; run < s.runs + s.many; ++run) {
+      const auto sum = [&]<int Results>(int64_t r) {
+        sum_results<Results>(s, row / s.h.results, row % s.h.results, *run, a, b + r * run->b_step,
+                             start, y + row * s.y_row + run->y + r * run->y_step);
+      };
+      int64_t r = 0;
+      for (; r + kResults <= run->results; r += kResults) sum.template operator()<kResults>(r);
+      switch (run->results - r) {
+        case 3: sum.template operator()<3>(r); break;
+        case 2: sum.template operator()<2>(r); break;
+        case 1: sum.template operator()<1>(r); break;
+        default: break;
       }
     }
   }
@@ -330,8 +364,7 @@ template <class T> void sum_pairs(const Pairs (&pairs)[3], const T* a, const T* 
 
 template <class T>
 constexpr DepthwiseLoops<T> depthwise_loops = {
-    kLanes<T>,   kBeyond<T>, pad<T>, sum<T>, add<T>, join<T>, kAccumulators * kLanes<T>,
-    sum_pairs<T>};
+    kLanes<T>, kBeyond<T>, pad<T>, sum<T>, add<T>, join<T>, kAcross * kLanes<T>, sum_pairs<T>};
 
 }  // namespace
 

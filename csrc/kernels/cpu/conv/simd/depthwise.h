@@ -39,6 +39,19 @@ struct Pairs {
   const int64_t *first, *a, *b;
 };
 
+// Results along w, y_step apart from y on, that are summed over the pairs [first, last) of the same
+// a, with b b_step apart.
+struct PairRun {
+  int64_t y, y_step, results, first, last, b_step;
+};
+
+// The strides of dimensions are in all of these.
+struct PairSums {
+  Pairs d, h, w;
+  const PairRun* runs;
+  int64_t many, y_row;  // runs of a row of results, and from one row to the next
+};
+
 template <class T> struct DepthwiseLoops {
   // ---- planes ----
   int64_t lanes;   // of a register
@@ -55,9 +68,10 @@ template <class T> struct DepthwiseLoops {
 
   // ---- channels ----
   int64_t channels;  // of a block, side by side
-  // All three passes are sums over pairs of elements that meet: y[result] += the sum of a * b, for
-  // a block of channels. The strides of dimensions are in the pairs already.
-  void (*sum_pairs)(const Pairs (&pairs)[3], const T* a, const T* b, T* y);
+  // All three passes are sums over pairs of elements that meet: for a block of channels, y[result]
+  // = start + the sum of a * b, or without `start` += it, in the rows [first, last) of results.
+  void (*sum_pairs)(const PairSums& sums, int64_t first, int64_t last, const T* a, const T* b,
+                    const T* start, T* y);
 };
 
 TAEDA_TABLES(ForFloats<DepthwiseLoops>, depthwise_kernels)
