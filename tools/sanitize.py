@@ -35,7 +35,7 @@ RUNTIMES = {"address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=64",
     "UBSAN_OPTIONS": "print_stacktrace=1",
-    "TSAN_OPTIONS": "die_after_fork=0:second_deadlock_stack=1:history_size=4",
+    "TSAN_OPTIONS": "die_after_fork=0:second_deadlock_stack=1:history_size=7",
 }
 FINDING = re.compile(r"^SUMMARY: (.*)|^(\S+: runtime error: .*)", re.MULTILINE)
 
