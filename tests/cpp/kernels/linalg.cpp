@@ -241,7 +241,7 @@ template <class T> std::vector<Factor<T>> of_batches(const BatchedLoops<T>& loop
 
 template <class T>
 std::vector<Factor<T>> of_one(const ReflectorLoops<T>& reflectors, const EighLoops<T>& symmetric,
-                              const EigLoops<T>& any) {
+                              const SchurLoops<T>& schur) {
   std::vector<Factor<T>> all;
   all.push_back({"QR", Kind::Any,
                  [&reflectors](int64_t, int64_t n, T* a, T* y) {
@@ -260,16 +260,32 @@ std::vector<Factor<T>> of_one(const ReflectorLoops<T>& reflectors, const EighLoo
                           "eigh is refused");
                  },
                  [](const Matrix& a) { return eigenvalues_of(a); }});
-  all.push_back(
-      {"eig", Kind::Symmetric,
-       [&any](int64_t, int64_t n, T* a, T* y) {
-         std::vector<T> values(static_cast<size_t>(2 * n)), vectors(static_cast<size_t>(2 * n * n)),
-             work(static_cast<size_t>(EigLoops<T>::space(n)));
-         expect(any.eig(n, a, values.data(), vectors.data(), work.data()), "eig is refused");
-         for (int64_t i = 0; i < n; ++i) y[i] = values[static_cast<size_t>(2 * i)];
-         std::sort(y, y + n);
-       },
-       [](const Matrix& a) { return eigenvalues_of(a); }});
+  all.push_back({"Schur's form", Kind::Symmetric,
+                 [&symmetric, &schur](int64_t, int64_t n, T* a, T* y) {
+                   const int64_t ld = (n + 15) / 16 * 16;
+                   std::vector<T> h(static_cast<size_t>(n * ld)), d(static_cast<size_t>(n)), e(d),
+                       work(static_cast<size_t>(EighLoops<T>::space(n)));
+                   symmetric.tridiagonal(n, true, a, d.data(), e.data(), work.data());
+                   const auto at = [&](int64_t r, int64_t c) -> T& {
+                     return h[static_cast<size_t>(c * ld + r)];
+                   };
+                   for (int64_t i = 0; i < n; ++i) {
+                     const auto k = static_cast<size_t>(i);
+                     at(i, i) = d[k];
+                     if (i + 1 < n) at(i + 1, i) = at(i, i + 1) = e[k];
+                   }
+                   schur.to_blocks(n, ld, h.data(), nullptr);
+                   for (int64_t i = 0; i < n; ++i) {
+                     y[i] = at(i, i);
+                     if (i + 1 == n || at(i + 1, i) == 0) continue;
+                     const T mean = (y[i] + at(i + 1, i + 1)) / 2, half = (y[i] - mean);
+                     const T root = std::sqrt(half * half + at(i + 1, i) * at(i, i + 1));
+                     y[i] = mean - root;
+                     y[++i] = mean + root;
+                   }
+                   std::sort(y, y + n);
+                 },
+                 [](const Matrix& a) { return eigenvalues_of(a); }});
   return all;
 }
 
@@ -308,12 +324,12 @@ std::vector<Factor<T>> of_triangles(const TriangleLoops<T>& loops, int64_t sides
 template <class T>
 void add(std::vector<Kernel>& list, const std::string& of, const BatchedLoops<T>& batched,
          const ReflectorLoops<T>& reflectors, const TriangleLoops<T>& triangles,
-         const EighLoops<T>& symmetric, const EigLoops<T>& any, double tolerance) {
+         const EighLoops<T>& symmetric, const SchurLoops<T>& schur, double tolerance) {
   for (const Factor<T>& f : of_batches(batched)) {
     for (const int64_t n : {1, 2, 3, 4, 8, 16})
       list.push_back(factor(of, f, n, {1, batched.lanes - 1, batched.lanes}, tolerance));
   }
-  for (const Factor<T>& f : of_one(reflectors, symmetric, any)) {
+  for (const Factor<T>& f : of_one(reflectors, symmetric, schur)) {
     for (const int64_t n : {2, 3, 8, 15, 16, 17, 33, 40})
       list.push_back(factor(of, f, n, {1}, tolerance));
   }
@@ -330,13 +346,13 @@ std::vector<Kernel> factorizations() {
   const auto reflectors = TAEDA_SETS(cpu::simd, reflector_kernels);
   const auto triangles = TAEDA_SETS(cpu::simd, triangle_kernels);
   const auto symmetric = TAEDA_SETS(cpu::simd, eigh_kernels);
-  const auto any = TAEDA_SETS(cpu::simd, eig_kernels);
+  const auto schur = TAEDA_SETS(cpu::simd, schur_kernels);
   size_t i = 0;
   for (const auto& [set, batched] : TAEDA_SETS(cpu::simd, batched_kernels)) {
     add<float>(list, " float32 " + set, batched->f32, reflectors[i].second->f32,
-               triangles[i].second->f32, symmetric[i].second->f32, any[i].second->f32, 1e-3);
+               triangles[i].second->f32, symmetric[i].second->f32, schur[i].second->f32, 1e-3);
     add<double>(list, " float64 " + set, batched->f64, reflectors[i].second->f64,
-                triangles[i].second->f64, symmetric[i].second->f64, any[i].second->f64, 1e-11);
+                triangles[i].second->f64, symmetric[i].second->f64, schur[i].second->f64, 1e-11);
     ++i;
   }
   return list;

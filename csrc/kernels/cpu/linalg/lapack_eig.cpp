@@ -1,5 +1,6 @@
-// Eigenvalues of any square matrix, and singular values: LAPACK's, but for real matrices that fit a
-// near cache (simd/eigen.h) and for small ones of a batch (simd/batched.h).
+// Eigenvalues of any square matrix, and singular values: LAPACK's, but for the steps to Schur's
+// form of real matrices that fit a near cache (simd/eigen.h), and for small ones of a batch
+// (simd/batched.h).
 #include "kernels/cpu/linalg/lapack_qr.h"
 #include "kernels/cpu/linalg/lapack_util.h"
 #include "kernels/cpu/linalg/simd/eigen.h"
@@ -9,16 +10,17 @@ namespace {
 
 constexpr int64_t kNear = 320;  // rows of a matrix that fits
 
-template <class T> const simd::EigLoops<T>& eig_loops() {
-  return typed<T>(TAEDA_PICK(eig_kernels));
+template <class T> const simd::SchurLoops<T>& schur_loops() {
+  return typed<T>(TAEDA_PICK(schur_kernels));
 }
 
 // LAPACK gives a pair of conjugate eigenvectors of a real matrix as one column of real and one of
 // imaginary parts.
 template <class R>
-void complex_vectors(int64_t n, const R* imaginary, const R* packed, std::complex<R>* vectors) {
+void complex_vectors(int64_t n, const R* imaginary, const R* packed, int64_t ld,
+                     std::complex<R>* vectors) {
   for (int64_t j = 0; j < n; ++j) {
-    const R *re = packed + j * n, *im = re + n;
+    const R *re = packed + j * ld, *im = re + ld;
     std::complex<R>*v = vectors + j * n, *next = v + n;
     const bool pair = imaginary[j] != 0 && j + 1 < n;
     for (int64_t i = 0; i < n; ++i) {
@@ -29,18 +31,65 @@ void complex_vectors(int64_t n, const R* imaginary, const R* packed, std::comple
   }
 }
 
-// Of one real matrix, by LAPACK.
+// Makes a vector's length 1 and, as LAPACK does, its largest element real.
+template <class R> void normalize(int64_t n, std::complex<R>* v) {
+  R most = 0, square = 0;
+  for (int64_t i = 0; i < n; ++i)
+    most = std::max({most, std::abs(v[i].real()), std::abs(v[i].imag())});
+  const std::complex<R>* largest = v;
+  for (int64_t i = 0; i < n; ++i) {
+    v[i] /= most;
+    square += std::norm(v[i]);
+    if (std::norm(v[i]) > std::norm(*largest)) largest = v + i;
+  }
+  const bool real = largest->imag() == 0;
+  const auto factor = real ? R(1) : std::conj(*largest) / std::abs(*largest);
+  for (int64_t i = 0; i < n; ++i) v[i] *= factor / std::sqrt(square);
+}
+
+// The steps of LAPACK's geev. Those to Schur's form, which take most of the time, are ours while
+// the matrix fits; lahqr finishes the blocks.
 template <class R>
-void eig_real(int64_t n, R* a, std::complex<R>* values, std::complex<R>* vectors,
+void eig_real(int64_t n, const R* a, std::complex<R>* values, std::complex<R>* vectors,
               const Workspace<R>& w, int32_t* info) {
-  Scratch<R> memory(2 * n), packed(vectors ? n * n : 1);
-  R *re = memory.data(), *im = re + n;
-  const int64_t ld = leading(n);
-  call(Routines<R>::geev, 'N', vectors ? 'V' : 'N', n, a, ld, re, im, packed.data(), ld,
-       packed.data(), ld, w.work, w.lwork, info);
-  if (w.lwork < 0) return;
-  for (int64_t j = 0; j < n; ++j) values[j] = {re[j], im[j]};
-  if (vectors) complex_vectors(n, im, packed.data(), vectors);
+  int low = 0, high = 0, found = 0, unused = 0;
+  int64_t ld = (n + 15) / 16 * 16;
+  if (ld % 128 == 0) ld += 16;  // or columns would share their sets of a cache
+  Scratch<R> memory(2 * ld * n + 4 * n);
+  R *h = memory.data(), *q = h + ld * n, *factors = q + ld * n, *tau = factors + n, *re = tau + n,
+    *im = re + n;
+  const auto vectors_of_triangle = [&] {
+    call(Routines<R>::trevc3, 'R', 'B', &unused, n, h, ld, q, ld, q, ld, n, &found, w.work, w.lwork,
+         info);
+  };
+  if (w.lwork < 0) return vectors_of_triangle();
+  const R most = reflector_loops<R>().largest_size(n * n, a);
+  const R scale = most > 0 ? std::exp2(std::floor(std::log2(most))) : R(1);
+  std::fill_n(h, ld * n, R(0));
+  for (int64_t c = 0; c < n; ++c)
+    std::transform(a + c * n, a + (c + 1) * n, h + c * ld, [scale](R x) { return x / scale; });
+  call(Routines<R>::gebal, 'B', n, h, ld, &low, &high, factors, info);
+  call(Routines<R>::gehrd, n, int64_t{low}, int64_t{high}, h, ld, tau, w.work, w.lwork, info);
+  if (vectors) {
+    std::copy_n(h, ld * n, q);
+    call(Routines<R>::orghr, n, int64_t{low}, int64_t{high}, q, ld, tau, w.work, w.lwork, info);
+  }
+  for (int64_t c = 0; c + 2 < n; ++c) std::fill(h + c * ld + c + 2, h + c * ld + n, R(0));
+  if (n <= kNear) {
+    schur_loops<R>().to_blocks(n, ld, h, vectors ? q : nullptr);
+    const int64_t all = vectors ? 1 : 0, one = 1;
+    call(Routines<R>::lahqr, all, all, n, one, n, h, ld, re, im, one, n, q, ld, info);
+  } else {
+    call(Routines<R>::hseqr, vectors ? 'S' : 'E', vectors ? 'V' : 'N', n, int64_t{low},
+         int64_t{high}, h, ld, re, im, q, ld, w.work, w.lwork, info);
+  }
+  if (*info != 0) return;
+  for (int64_t j = 0; j < n; ++j) values[j] = std::complex<R>(re[j], im[j]) * scale;
+  if (!vectors) return;
+  vectors_of_triangle();
+  call(Routines<R>::gebak, 'B', 'R', n, int64_t{low}, int64_t{high}, factors, n, q, ld, info);
+  complex_vectors(n, im, q, ld, vectors);
+  for (int64_t j = 0; j < n; ++j) normalize(n, vectors + j * n);
 }
 
 // a = [L 0] Q' for a (m x n) much wider than high. PyTorch's vectors have the signs that L's lower
@@ -90,7 +139,6 @@ template <class T> bool svd_square(int64_t n, T* a, T* values, T* u, T* vh, int3
 template <class T>
 void eig(int64_t batch, int64_t n, T* a, std::complex<Real<T>>* values,
          std::complex<Real<T>>* vectors, int32_t* info) {
-  using R = Real<T>;
   auto one = [&](int64_t i, const Workspace<T>& w) {
     T* x = a + i * n * n;
     auto *to = values + i * n, *v = vectors ? vectors + i * n * n : nullptr;
@@ -99,13 +147,6 @@ void eig(int64_t batch, int64_t n, T* a, std::complex<Real<T>>* values,
       call(Routines<T>::geev, 'N', v ? 'V' : 'N', n, x, ld, to, w.work, ld, v ? v : w.work, ld,
            w.work, w.lwork, w.rwork, info + i);
     } else {
-      if (w.lwork > 0 && n > 1 && n <= kNear) {
-        Scratch<T> space(simd::EigLoops<T>::space(n));
-        info[i] = 0;
-        if (eig_loops<T>().eig(n, x, reinterpret_cast<R*>(to), reinterpret_cast<R*>(v),
-                               space.data()))
-          return;
-      }
       eig_real(n, x, to, v, w, info + i);
     }
   };

@@ -83,6 +83,14 @@ template <class T> struct Types {
   using bdsdc = void(C, C, I, T*, T*, T*, I, T*, I, T*, int*, T*, int*, int*, L, L);
   using geev = Either<void(C, C, I, T*, I, T*, T*, T*, I, T*, I, T*, I, int*, L, L),
                       void(C, C, I, T*, I, T*, T*, I, T*, I, T*, I, R*, int*, L, L)>;
+  // The steps of geev, of real numbers.
+  using gebal = void(C, I, T*, I, int*, int*, R*, int*, L);
+  using gehrd = void(I, I, I, T*, I, T*, T*, I, int*);
+  using orghr = void(I, I, I, T*, I, const T*, T*, I, int*);
+  using hseqr = void(C, C, I, I, I, T*, I, T*, T*, T*, I, T*, I, int*, L, L);
+  using lahqr = void(I, I, I, I, I, T*, I, T*, T*, I, I, T*, I, int*);
+  using trevc3 = void(C, C, int*, I, const T*, I, T*, I, T*, I, I, int*, T*, I, int*, L, L);
+  using gebak = void(C, C, I, I, I, const R*, I, T*, I, int*, L, L);
   using syevd = Either<void(C, C, I, T*, I, R*, T*, I, int*, I, int*, L, L),
                        void(C, C, I, T*, I, R*, T*, I, R*, I, int*, I, int*, L, L)>;
   using gels = void(C, I, I, I, T*, I, T*, I, T*, I, int*, L);
@@ -113,7 +121,9 @@ template <class T> struct Routines;
   TAEDA_LAPACK_COMMON(F, T, x)                                                                \
   F(T, x, orgqr, orgqr) F(T, x, ormqr, ormqr) F(T, x, syevd, syevd) F(T, x, hetrf, sytrf)     \
   F(T, x, hetrs, sytrs) F(T, x, sytrd, sytrd) F(T, x, sterf, sterf) F(T, x, stedc, stedc)     \
-  F(T, x, laed2, laed2) F(T, x, laed4, laed4) F(T, x, gebrd, gebrd) F(T, x, bdsdc, bdsdc)
+  F(T, x, laed2, laed2) F(T, x, laed4, laed4) F(T, x, gebrd, gebrd) F(T, x, bdsdc, bdsdc)     \
+  F(T, x, gebal, gebal) F(T, x, gehrd, gehrd) F(T, x, orghr, orghr) F(T, x, lahqr, lahqr)     \
+  F(T, x, hseqr, hseqr) F(T, x, trevc3, trevc3) F(T, x, gebak, gebak)
 #define TAEDA_LAPACK_COMPLEX(F, T, x)                                                         \
   TAEDA_LAPACK_COMMON(F, T, x)                                                                \
   F(T, x, orgqr, ungqr) F(T, x, ormqr, unmqr) F(T, x, syevd, heevd) F(T, x, hetrf, hetrf)     \

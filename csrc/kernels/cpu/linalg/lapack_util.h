@@ -8,7 +8,6 @@
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/linalg/lapack_routines.h"
 #include "kernels/cpu/linalg/simd/batched.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu::lapack {
 

@@ -1,5 +1,5 @@
-// Eigenvalues and eigenvectors of one real matrix that fits a near cache. Small matrices of a batch
-// are diagonalized together (batched.h), large ones by LAPACK.
+// Eigenvalues and eigenvectors of one real matrix that fits a near cache. Small symmetric matrices
+// of a batch are diagonalized together (batched.h), large ones by LAPACK.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,13 @@
 
 namespace taeda::cpu::simd {
 
-// Of any square matrix.
-template <class T> struct EigLoops {
-  // Elements of work space.
-  static constexpr int64_t space(int64_t n) { return (n + 31) / 16 * 16 * (3 * n + 40); }
-
-  // The eigenvalues of a (n x n) as pairs of real and imaginary parts, in LAPACK's order, and
-  // unless it is null the eigenvectors, of length 1, in the same way. Returns false, with nothing
-  // written, for a matrix with numbers whose squares overflow or vanish, with a row or column that
-  // is zero off the diagonal, or where the iteration does not converge.
-  bool (*eig)(int64_t n, const T* a, T* values, T* vectors, T* work);
+// Of any square matrix, whose Hessenberg form h (n x n, zero below its subdiagonal) is made a
+// triangle with blocks of one and two rows on the diagonal, but for those that do not converge
+// soon; q becomes q times the product of the reflections. Unless there is a q, only the blocks are
+// right. Columns lie ld numbers apart, a multiple of 16, with zeros below row n. The largest number
+// is about 1.
+template <class T> struct SchurLoops {
+  void (*to_blocks)(int64_t n, int64_t ld, T* h, T* q);
 };
 
 // Of a symmetric one.
@@ -34,7 +31,7 @@ template <class T> struct EighLoops {
   bool (*vectors)(int64_t n, T* d, T* e, T* a, T* work);
 };
 
-TAEDA_TABLES(ForFloats<EigLoops>, eig_kernels)
+TAEDA_TABLES(ForFloats<SchurLoops>, schur_kernels)
 TAEDA_TABLES(ForFloats<EighLoops>, eigh_kernels)
 
 }  // namespace taeda::cpu::simd

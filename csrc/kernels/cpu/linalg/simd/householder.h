@@ -121,17 +121,5 @@ FN void sum_columns(int64_t from, int64_t n, const T* a, int64_t ld, int64_t fir
   }
 }
 
-// Columns first <= c < last of a, each less x times factors[c].
-template <class T>
-FN void subtract_from_columns(int64_t from, int64_t n, const T* x, const T* factors, int64_t first,
-                              int64_t last, T* a, int64_t ld) {
-  for (int64_t c = first; c < last; ++c) {
-    for (int64_t r = from; r < n; r += kLanes<T>) {
-      T* const to = a + c * ld + r;
-      store(to, load(to) - load(x + r) * factors[c]);
-    }
-  }
-}
-
 }  // namespace
 }  // namespace taeda::cpu::simd::TAEDA_ISA

@@ -1,94 +1,18 @@
-// From Hessenberg's form of a matrix to Schur's: Francis's double steps (1961), with the test of
-// Ahues and Tisseur (1997) for what may count as zero.
-//
-// Only for the files of this folder that are compiled for each instruction set.
-#pragma once
-
-#include "kernels/cpu/linalg/simd/householder.h"
+// Francis's double steps (1961) on Hessenberg's form, with the test of Ahues and Tisseur (1997) for
+// what may count as zero.
+#include "kernels/cpu/linalg/simd/eigen.h"
+#include "kernels/cpu/simd/vec.h"
 
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
 using taeda::TAEDA_ISA::abs;
 using taeda::TAEDA_ISA::sqrt;
-template <class T> FN T length_of(T x, T y) {
-  const T most = max(abs(x), abs(y));
-  if (most == 0) return 0;
-  x /= most, y /= most;
-  return most * sqrt(x * x + y * y);
-}
 
-// Two rows or columns become c x + s y and c y - s x.
-template <class T> struct Rotation {
-  T c = 1, s = 0;
-
-  FN void operator()(T& x, T& y) const {
-    const T before = x;
-    x = c * before + s * y;
-    y = c * y - s * before;
-  }
-};
-
-// Makes [a b; c d] either an upper triangle, or such that a = d and b and c have opposite signs.
-template <class T> Rotation<T> standardize(T& a, T& b, T& c, T& d) {
-  constexpr T eps = sizeof(T) == 4 ? T(0x1p-23) : T(0x1p-52);
-  Rotation<T> rotation;
-  if (c == 0) return rotation;
-  if (b == 0) {
-    const T before = a;
-    a = d, d = before;
-    b = -c, c = 0;
-    return {0, 1};
-  }
-  const T gap = a - d, half = gap / 2;
-  if (gap == 0 && signbit(b) != signbit(c)) return rotation;
-  const T more = max(abs(b), abs(c)), less = copysign(min(abs(b), abs(c)), b) * copysign(T(1), c);
-  const T scale = max(abs(half), more), z = half / scale * half + more / scale * less;
-  if (z >= 4 * eps) {  // two real eigenvalues
-    const T root = sqrt(scale) * sqrt(z), far = half + copysign(root, half),
-            length = length_of(c, far);
-    a = d + far;
-    d -= more / far * less;
-    rotation = {far / length, c / length};
-    b -= c;
-    c = 0;
-    return rotation;
-  }
-  // Complex, or about equal: the diagonal becomes equal.
-  const T sum = b + c, length = length_of(sum, gap);
-  rotation.c = sqrt((1 + abs(sum) / length) / 2);
-  rotation.s = -(half / (length * rotation.c)) * copysign(T(1), sum);
-  const T aa = a * rotation.c + b * rotation.s, bb = b * rotation.c - a * rotation.s,
-          cc = c * rotation.c + d * rotation.s, dd = d * rotation.c - c * rotation.s;
-  a = aa * rotation.c + cc * rotation.s;
-  b = bb * rotation.c + dd * rotation.s;
-  c = cc * rotation.c - aa * rotation.s;
-  d = dd * rotation.c - bb * rotation.s;
-  const T middle = (a + d) / 2;
-  a = d = middle;
-  if (c == 0) return rotation;
-  if (b == 0) {
-    b = -c, c = 0;
-    return {-rotation.s, rotation.c};
-  }
-  if (signbit(b) != signbit(c)) return rotation;
-  const T left = sqrt(abs(b)), right = sqrt(abs(c)), p = copysign(left * right, c),
-          inverse = 1 / sqrt(abs(b + c));
-  a = middle + p;
-  d = middle - p;
-  b -= c;
-  c = 0;
-  const T c1 = left * inverse, s1 = right * inverse;
-  return {rotation.c * c1 - rotation.s * s1, rotation.c * s1 + rotation.s * c1};
-}
-
-// h (n x n, zero below its subdiagonal, and to the right of its columns) becomes a triangle with
-// blocks of two on the diagonal, and q what it was times the product of its reflections, unless q
-// is null: then only h's diagonal blocks are right. Of numbers about as large as 1.
+// Of numbers about as large as 1.
 template <class T> struct Schur {
   static constexpr T kUlp = sizeof(T) == 4 ? T(0x1p-23) : T(0x1p-52);
-  static constexpr int64_t kSteps = 30;    // for each eigenvalue, of which two are enough
-  static constexpr int64_t kUnusual = 10;  // after so many steps another shift is tried
+  static constexpr int64_t kSteps = 20;  // for each block, of which two or three are usual
 
   int64_t n, ld;
   T *h, *q;
@@ -96,24 +20,8 @@ template <class T> struct Schur {
 
   T& at_(int64_t r, int64_t c) const { return h[c * ld + r]; }
 
-  bool run(T* values) const {
-    for (int64_t last = n - 1; last >= 0;) {
-      const int64_t first = block(last);
-      if (first < 0) return false;
-      T* to = values + 2 * first;
-      if (first == last) {
-        to[0] = at_(last, last);
-        to[1] = 0;
-      } else {
-        finish_pair(first);
-        const T b = at_(first, last), c = at_(last, first);
-        to[0] = at_(first, first), to[2] = at_(last, last);
-        to[1] = c == 0 ? T(0) : sqrt(abs(b)) * sqrt(abs(c));
-        to[3] = -to[1];
-      }
-      last = first - 1;
-    }
-    return true;
+  void run() const {
+    for (int64_t last = n - 1; last >= 0;) last = block(last) - 1;
   }
 
  private:
@@ -121,48 +29,36 @@ template <class T> struct Schur {
     T re1, im1, re2, im2;
   };
 
-  bool vanishes(int64_t k, int64_t last) const {
+  bool vanishes(int64_t k) const {
     const T beside = abs(at_(k, k - 1));
     if (beside <= least) return true;
     const T here = at_(k, k), before = at_(k - 1, k - 1);
-    T both = abs(here) + abs(before);
-    if (both == 0) {
-      if (k >= 2) both += abs(at_(k - 1, k - 2));
-      if (k < last) both += abs(at_(k + 1, k));
-    }
-    if (beside > kUlp * both) return false;
+    if (beside > kUlp * (abs(here) + abs(before))) return false;
     const T above = abs(at_(k - 1, k)), gap = abs(before - here);
     const T ab = max(beside, above), ba = min(beside, above), aa = max(abs(here), gap),
             bb = min(abs(here), gap), s = aa + ab;
     return ba * (ab / s) <= max(least, kUlp * (bb * (aa / s)));
   }
 
-  // Steps until one or two rows up to `last` stand alone; returns the first of them, or -1.
+  // Steps until one or two rows up to `last` stand alone; returns the first of them, or 0 where
+  // other shifts are needed.
   int64_t block(int64_t last) const {
     int64_t first = 0;
-    for (int64_t count = 1; count <= kSteps * max<int64_t>(10, n); ++count) {
+    for (int64_t count = 1; count <= kSteps; ++count) {
       int64_t k = last;
-      while (k > first && !vanishes(k, last)) --k;
+      while (k > first && !vanishes(k)) --k;
       first = k;
       if (first > 0) at_(first, first - 1) = 0;
       if (first + 1 >= last) return first;
-      step(first, last, shifts(first, last, count));
+      step(first, last, shifts(last));
     }
-    return -1;
+    return 0;
   }
 
   // The eigenvalues of the last two rows; of real ones the nearer one twice.
-  Shifts shifts(int64_t first, int64_t last, int64_t count) const {
+  Shifts shifts(int64_t last) const {
     T a = at_(last - 1, last - 1), b = at_(last - 1, last), c = at_(last, last - 1),
       d = at_(last, last);
-    if (count % kUnusual == 0) {
-      const bool at_end = count % (2 * kUnusual) == 0;
-      const int64_t i = at_end ? last : first;
-      c = at_end ? abs(at_(i, i - 1)) + abs(at_(i - 1, i - 2))
-                 : abs(at_(i + 1, i)) + abs(at_(i + 2, i + 1));
-      a = d = T(0.75) * c + at_(i, i);
-      b = T(-0.4375) * c;
-    }
     const T scale = abs(a) + abs(b) + abs(c) + abs(d);
     if (scale == 0) return {0, 0, 0, 0};
     a /= scale, b /= scale, c /= scale, d /= scale;
@@ -267,17 +163,17 @@ template <class T> struct Schur {
       if constexpr (Three) store(c, load(c) - sum * t2);
     }
   }
-
-  // The block of two rows from i on, and what lies above and right of it.
-  void finish_pair(int64_t i) const {
-    const Rotation<T> rotation =
-        standardize(at_(i, i), at_(i, i + 1), at_(i + 1, i), at_(i + 1, i + 1));
-    if (!q) return;
-    for (int64_t c = i + 2; c < n; ++c) rotation(at_(i, c), at_(i + 1, c));
-    for (int64_t r = 0; r < i; ++r) rotation(at_(r, i), at_(r, i + 1));
-    for (int64_t r = 0; r < n; ++r) rotation(q[i * ld + r], q[(i + 1) * ld + r]);
-  }
 };
 
+template <class T> void to_blocks(int64_t n, int64_t ld, T* h, T* q) {
+  constexpr T tiny = sizeof(T) == 4 ? T(__FLT_MIN__) : T(__DBL_MIN__);
+  Schur<T>{n, ld, h, q, tiny * (static_cast<T>(n) / Schur<T>::kUlp)}.run();
+}
+
+template <class T> constexpr SchurLoops<T> schur_loops{to_blocks<T>};
+
 }  // namespace
+
+extern constinit const ForFloats<SchurLoops> schur_kernels{schur_loops<float>, schur_loops<double>};
+
 }  // namespace taeda::cpu::simd::TAEDA_ISA
