@@ -21,7 +21,7 @@ HOT = {
     "nn/simd/norm.cpp": ["fmla", "fadd"],
     "nn/simd/optim.cpp": ["fmla", "fsqrt", "fdiv"],
     "pointwise/simd/rounding.cpp": ["frintm"],
-    "reduce/simd/row_sums.cpp": ["fadd"],
+    "reduce/simd/reduce_sum.cpp": ["fadd"],
 }
 
 

@@ -5,7 +5,7 @@
 #include "kernels/cpu/nn/simd/norm.h"
 #include "kernels/cpu/nn/simd/softmax.h"
 #include "kernels/cpu/pointwise/simd/transpose.h"
-#include "kernels/cpu/reduce/simd/row_sums.h"
+#include "kernels/cpu/reduce/simd/reduce.h"
 
 namespace taeda::test {
 namespace {

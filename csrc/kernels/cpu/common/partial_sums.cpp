@@ -4,8 +4,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/transpose.h"
-#include "kernels/cpu/reduce/simd/row_sums.h"
-#include "kernels/cpu/simd/pick.h"
+#include "kernels/cpu/reduce/simd/reduce.h"
 
 namespace taeda::cpu {
 

@@ -10,7 +10,6 @@
 
 #include "base/cpu_features.h"
 #include "kernels/cpu/common/simd/stream.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 

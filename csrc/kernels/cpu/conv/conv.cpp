@@ -11,7 +11,6 @@
 
 #include "kernels/cpu/common/table.h"
 #include "kernels/cpu/conv/algorithm.h"
-#include "kernels/cpu/conv/geometry.h"
 
 // The choice among the algorithms. It follows from the shape and the instruction set alone, so
 // results do not depend on the number of threads.

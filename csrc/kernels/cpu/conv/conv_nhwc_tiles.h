@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "kernels/cpu/conv/algorithm.h"
-#include "kernels/cpu/conv/geometry.h"
 #include "kernels/cpu/gemm/gemm_packed.h"
 
 namespace taeda::cpu::nhwc {

@@ -9,7 +9,6 @@
 #include "kernels/cpu/common/partial_sums.h"
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/conv/algorithm.h"
-#include "kernels/cpu/conv/geometry.h"
 #include "kernels/cpu/conv/simd/depthwise.h"
 
 namespace taeda::cpu {

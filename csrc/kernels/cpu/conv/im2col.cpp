@@ -10,7 +10,6 @@
 #include "kernels/cpu/common/partial_sums.h"
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/conv/algorithm.h"
-#include "kernels/cpu/conv/geometry.h"
 #include "kernels/cpu/conv/simd/conv.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/simd/gemm_kernels.h"

@@ -8,7 +8,6 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/partial_sums.h"
 #include "kernels/cpu/common/scratch.h"
-#include "kernels/cpu/conv/algorithm.h"
 #include "kernels/cpu/conv/winograd_tiles.h"
 #include "kernels/cpu/gemm/gemm_packed.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
-#include "kernels/cpu/conv/geometry.h"
+#include "kernels/cpu/conv/algorithm.h"
 #include "kernels/cpu/conv/simd/winograd.h"
 
 // All transforms lie as [element][block of channels][tile][channel]. Some rows of tiles, of one

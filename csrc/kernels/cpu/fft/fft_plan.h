@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "kernels/cpu/fft/simd/fft.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 

@@ -11,7 +11,6 @@
 #include "base/half.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/scratch.h"
-#include "kernels/cpu/gemm/gemm_complex.h"
 #include "kernels/cpu/gemm/gemm_packed.h"
 
 namespace taeda::cpu {

@@ -1,7 +1,7 @@
 // A complex matrix in memory is a real one of twice the columns, re im re im. So
 //   a b = real(a) [b_0; i b_0; b_1; i b_1; ...], of which b_p are the rows of b,
 // with the results where they belong: only b is copied, and multiplied by alpha on the way.
-#include "kernels/cpu/gemm/gemm_complex.h"
+#include "kernels/cpu/gemm/gemm_packed.h"
 
 #include <algorithm>
 

@@ -39,6 +39,14 @@ template <class T> const auto& product_kernels() {
 template <class T> void packed_gemm(const Product<T>& x);
 template <class T> GemmWork packed_work(const Product<T>& x);
 
+// T: std::complex<float> or std::complex<double>; k > 0. As products of real matrices.
+template <class T> void real_gemm(const Product<T>& x);
+template <class T> GemmWork real_work(const Product<T>& x);
+// Whether the transposed product, c' = op(b)' op(a)', is the one to compute: few rows or columns
+// are copied then, and many read where they are.
+template <class T> bool is_transposed(const Product<T>& x);
+template <class T> void transposed_gemm(const Product<T>& x);
+
 // A right side op(b) (k x n), packed once for many products. T: float, double.
 template <class T> class PackedMatrix {
  public:

@@ -9,7 +9,6 @@
 #include "kernels/cpu/common/table.h"
 #include "kernels/cpu/gemm/gemm_packed.h"
 #include "kernels/cpu/nn/simd/softmax.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 namespace {

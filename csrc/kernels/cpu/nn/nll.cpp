@@ -8,7 +8,6 @@
 #include "kernels/cpu/common/stream.h"
 #include "kernels/cpu/common/table.h"
 #include "kernels/cpu/nn/simd/softmax.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 namespace {

@@ -13,7 +13,6 @@
 #include "kernels/cpu/common/table.h"
 #include "kernels/cpu/nn/simd/norm.h"
 #include "kernels/cpu/pointwise/pointwise.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 namespace {

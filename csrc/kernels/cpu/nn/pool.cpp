@@ -12,7 +12,7 @@
 #include "kernels/cpu/common/table.h"
 #include "kernels/cpu/nn/simd/norm.h"
 #include "kernels/cpu/nn/simd/pool.h"
-#include "kernels/cpu/reduce/simd/row_sums.h"
+#include "kernels/cpu/reduce/simd/reduce.h"
 #include "kernels/pool_windows.h"
 
 namespace taeda::cpu {

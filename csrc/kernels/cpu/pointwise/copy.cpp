@@ -6,7 +6,6 @@
 #include "kernels/cpu/common/stream.h"
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/pointwise/simd/transpose.h"
-#include "kernels/cpu/simd/pick.h"
 #include "tensor/plan.h"
 
 namespace taeda {

@@ -13,7 +13,6 @@
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/common/table.h"
 #include "kernels/cpu/random/simd/random.h"
-#include "kernels/cpu/simd/pick.h"
 #include "kernels/deviates.h"
 
 namespace taeda::cpu {

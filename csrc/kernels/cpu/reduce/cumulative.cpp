@@ -9,7 +9,6 @@
 #include "base/thread_pool.h"
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/reduce/simd/scan.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 namespace {

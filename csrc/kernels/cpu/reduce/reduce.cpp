@@ -8,7 +8,6 @@
 #include "kernels/cpu/common/scratch.h"
 #include "kernels/cpu/common/stream.h"
 #include "kernels/cpu/pointwise/simd/transpose.h"
-#include "kernels/cpu/simd/pick.h"
 
 namespace taeda::cpu {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/reduce/reduce.h"
-#include "kernels/cpu/reduce/simd/row_sums.h"
 
 namespace taeda::cpu {
 namespace {

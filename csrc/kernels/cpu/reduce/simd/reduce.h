@@ -47,4 +47,9 @@ using FindReduce = const ReduceKernel* (*)(ReduceOp op, Element e);
 TAEDA_TABLES(FindReduce, find_reduce_sum)
 TAEDA_TABLES_UP_TO_V3(FindReduce, find_reduce_order)
 
+// y[c] = x[c] + x[stride + c] + ..., of n rows, in this order, for c < columns.
+template <class T>
+using RowSums = void (*)(const T* x, int64_t n, int64_t stride, int64_t columns, T* y);
+TAEDA_TABLES(ForFloats<RowSums>, row_sums)
+
 }  // namespace taeda::cpu::simd
