@@ -84,6 +84,18 @@ class Object:
         self.words = shlex.split(entry["command"])
         self.path = build / self.words[self.words.index("-o") + 1]
         self.level = re.search(r"/simd_(v\d|base)", str(self.path))
+        # Several files may be compiled as one, which includes them by their whole paths.
+        united = "/core.dir/Unity/" in str(self.source)
+        self.text = self.source.read_text() if united else ""
+        self.files = [Path(name) for name in INCLUDE.findall(self.text)] or [self.source]
+
+    def source_in(self, copy: Path) -> Path:
+        """The same source in a copy of the tree."""
+        if not self.text:
+            return copy / self.source.relative_to(ROOT)
+        united = copy / self.source.name
+        united.write_text(self.text.replace(str(ROOT), str(copy)))
+        return united
 
     def compile(self, source: Path, output: Path, csrc: Path) -> None:
         """The same for a source of the copy."""
@@ -135,7 +147,7 @@ def build_copy(folder: Path, build: Path) -> None:
     known: dict[Path, set[Path]] = {}
 
     def is_current(o: Object, source: Path) -> bool:
-        used = {source, *headers(source, csrc, known)}
+        used = {path for path in (source, *headers(source, csrc, known)) if csrc in path.parents}
         made = o.path.stat().st_mtime
         return not used & added.keys() and all(
             (ROOT / path.relative_to(folder)).stat().st_mtime <= made for path in used
@@ -146,17 +158,17 @@ def build_copy(folder: Path, build: Path) -> None:
     links: list[Path] = []
     work: list[tuple[Object, Path]] = []
     for o in objects:
-        ours = o.source.is_relative_to(ROOT / "csrc")
-        source = folder / o.source.relative_to(ROOT) if ours else o.source
         tried = not o.level or o.level[1] in {LEVEL, "base"}
-        if not ours or not tried or is_current(o, source):
+        ours = o.files[0].is_relative_to(ROOT / "csrc")
+        if not ours or not tried or is_current(o, o.source_in(folder)):
             links.append(o.path)
         else:
-            work.append((o, source))
+            work.append((o, o.source_in(folder)))
     for path in added:
         if path.suffix == ".cpp":  # compiled as its neighbours are
             place = ROOT / path.parent.relative_to(folder)
-            work.append((next(o for o in objects if o.source.parent == place), path))
+            like = next(o for o in objects if place in {file.parent for file in o.files})
+            work.append((like, path))
 
     outputs = [folder / f"{i}.o" for i in range(len(work))]
     with ThreadPoolExecutor(os.cpu_count()) as pool:

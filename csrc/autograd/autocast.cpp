@@ -51,7 +51,7 @@ Tensor converted(const Tensor& t, DType dtype, DeviceType device) {
   return result;
 }
 
-template <class F> void each_tensor(std::span<Value> args, F&& f) {
+template <class F> void replace_tensors(std::span<Value> args, F&& f) {
   for (Value& v : args) {
     if (auto* t = std::get_if<Tensor>(&v)) {
       *t = f(*t);
@@ -65,7 +65,7 @@ DType target(Precision precision, std::span<Value> args, DeviceType device) {
   if (precision == Precision::Float32) return DType::Float32;
   DType dtype = state().now.of(device).dtype;
   if (precision == Precision::Widest) {
-    each_tensor(args, [&](const Tensor& t) {
+    replace_tensors(args, [&](const Tensor& t) {
       if (is_eligible(t, device) && t.dtype() == DType::Float32) dtype = DType::Float32;
       return t;
     });
@@ -100,12 +100,12 @@ Value autocast_layer(Call& c, uint32_t inner) {
   std::vector<Value> args(c.args.begin(), c.args.end());
   const Suspended suspended;
   const DType dtype = target(precision, args, device);
-  each_tensor(args, [&](const Tensor& t) { return converted(t, dtype, device); });
+  replace_tensors(args, [&](const Tensor& t) { return converted(t, dtype, device); });
   Call changed{c.op, args, {}, c.grad};
   return call_inner(changed, inner);
 }
 
-[[maybe_unused]] const bool installed = (set_layer(kAutocastLayer, autocast_layer), true);
+[[maybe_unused]] const bool autocast_installed = (set_layer(kAutocastLayer, autocast_layer), true);
 
 }  // namespace
 

@@ -27,17 +27,17 @@ struct PendingNode {
   static void operator delete(void* p) { cpu::deallocate(p, sizeof(PendingNode)); }
 };
 
+struct Capture {
+  Edge at;
+  Tensor grad;
+};
+
 namespace {
 
 std::atomic<bool> node_state_in_use{
     false};  // one pass at a time may keep its state in the nodes themselves
 std::atomic<uint64_t> next_pass{1};
 std::atomic<bool> any_post_hooks{false};
-
-struct Capture {
-  Edge at;
-  Tensor grad;
-};
 
 }  // namespace
 

@@ -220,7 +220,7 @@ Value run_view(Call& c, uint32_t inner) {
   return result;
 }
 
-Value run_in_place(Call& c, uint32_t inner, const Tensor& self) {
+Value push_in_place(Call& c, uint32_t inner, const Tensor& self) {
   const Op& op = c.op;
   const Tensor keep = self;
   const Tensor own = tangent_of(keep);
@@ -288,7 +288,7 @@ Value forward_layer(Call& c, uint32_t inner) {
   if (!any) return call_inner(c, inner);
   if (op.traits.composite)
     return op.inplace_form ? run_composite_in_place(c) : call_inner(c, inner);
-  if (self) return run_in_place(c, inner, *self);
+  if (self) return push_in_place(c, inner, *self);
   for (size_t i = 0; i < op.args.size(); ++i) {  // a list, or buffers on the side
     if (!op.args[i].mutated) continue;
     each_tensor(c.args.subspan(i, 1), [&](const Tensor& t) {
@@ -299,7 +299,7 @@ Value forward_layer(Call& c, uint32_t inner) {
   return run_plain(c, inner);
 }
 
-[[maybe_unused]] const bool installed = (set_layer(kForwardLayer, forward_layer), true);
+[[maybe_unused]] const bool forward_installed = (set_layer(kForwardLayer, forward_layer), true);
 
 }  // namespace
 }  // namespace taeda

@@ -150,7 +150,7 @@ Value autograd_layer(Call& c, uint32_t inner) {
   return self ? run_in_place(c, inner, *self) : run_recorded(c, inner);
 }
 
-[[maybe_unused]] const bool installed = (set_layer(kAutogradLayer, autograd_layer), true);
+[[maybe_unused]] const bool autograd_installed = (set_layer(kAutogradLayer, autograd_layer), true);
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // Op: what the registry knows of an operation; Define: how an op file adds its ops; call: the
 // single entry point of every op ("the door").
 //
-//   static const Define ops[] = {
+//   static const Define kNormOps[] = {
 //       {"softmax(self: Tensor, dim: int, *, dtype: dtype? = None) -> Tensor",
 //        "Exponentials of the elements, divided by their sum along `dim`.",
 //        kernel(softmax), {.backward = softmax_backward, .saves = saves_out(0)}},

@@ -14,7 +14,7 @@ DType number_and(Scalar a, const Tensor& b) { return result_type(Tensor(a), b); 
 DType of_numbers(Scalar a, Scalar b) { return result_type(Tensor(a), Tensor(b)); }
 DType op_result_type(const Tensor& a, const Tensor& b) { return result_type(a, b); }
 
-const Define ops[] = {
+const Define kPromotionOps[] = {
     {"can_cast(from_: dtype, to: dtype) -> bool",
      "Whether PyTorch's rules of promotion let a result of dtype `from_` be written to a tensor of "
      "dtype `to`.",

@@ -13,6 +13,9 @@ namespace taeda {
 static_assert(kMostDims <= 64);
 inline uint64_t dim_bit(int64_t dim, int64_t ndim) { return uint64_t(1) << wrap_dim(dim, ndim); }
 
+// Of ops that give the same elements another shape.
+inline void reshape_backward(Backward& b) { b.set(0, reshape(b.grad(), b.sizes(0))); }
+
 // The set of dimensions `dims` as bits; RuntimeError for duplicates.
 inline uint64_t dim_mask(DimsRef dims, int64_t ndim) {
   uint64_t mask = 0;

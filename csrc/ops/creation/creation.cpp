@@ -244,7 +244,7 @@ template <bool Lower> Value triangle_indices_op(Call& c) {
 
 constexpr uint32_t kFactory = kFunction | kOut;
 
-const Define definitions[] = {
+const Define kCreationOps[] = {
     {"empty(size: int[], *, " TAEDA_LIKE ") -> Tensor",
      "A tensor whose memory is not set to anything.",
      raw(empty_op),

@@ -380,7 +380,7 @@ constexpr Traits kTransform{.forms = kFunction | kOut, .composite = true, .modul
 constexpr Traits kWide = kTransform.with(kFloat32OnCpu);
 constexpr Traits kShift{.forms = kFunction, .composite = true, .module = "fft"};
 
-const Define kOps[] = {
+const Define kFftOps[] = {
     {"_fft_c2c(self: Tensor, dim: int[], scale: float, forward: bool) -> Tensor",
      "Fourier transform of a complex tensor along the dimensions `dim`, times `scale`.",
      kernel(c2c),

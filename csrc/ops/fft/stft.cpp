@@ -140,7 +140,7 @@ Tensor istft_op(const Tensor& self, int64_t n_fft, OptInt hop_length, OptInt win
   return self.dim() == 2 ? squeeze(y, 0) : y;
 }
 
-const Define kOps[] = {
+const Define kStftOps[] = {
     {"stft(input: Tensor, n_fft: int, hop_length: int? = None, win_length: int? = None, window: "
      "Tensor? = None, center: bool = True, pad_mode: str = 'reflect', normalized: bool = False, "
      "onesided: bool? = None, return_complex: bool? = None, align_to_window: bool? = None) -> "

@@ -70,7 +70,7 @@ Value frequencies(Call& c, bool half) {
 Value fftfreq_op(Call& c) { return frequencies(c, false); }
 Value rfftfreq_op(Call& c) { return frequencies(c, true); }
 
-const Define definitions[] = {
+const Define kWindowsOps[] = {
     {"hann_window(window_length: int, periodic: bool = True, *, " TAEDA_OPTIONS ") -> Tensor",
      "The Hann window, `0.5 - 0.5 cos(2 pi x)`.",
      raw(hann_op),

@@ -311,7 +311,7 @@ void put_backward(Backward& b) {
 
 constexpr uint32_t kForms = kPublic | kInplace;
 
-const Define kOps[] = {
+const Define kAlongOps[] = {
     {"index_select(self: Tensor, dim: int, index: Tensor) -> Tensor",
      "The indices `index` (a vector) of dimension `dim`, in that order.",
      kernel(index_select_op),

@@ -122,7 +122,7 @@ void frexp_backward(Backward& b) {
   b.set(0, b.grad() / power);
 }
 
-const Define kOps[] = {
+const Define kChooseOps[] = {
     {"isin(elements: Tensor, test_elements: Tensor, *, assume_unique: bool = False, invert: bool = "
      "False) -> Tensor",
      "Whether each element is one of `test_elements` (`invert`: is none of them).",

@@ -151,7 +151,7 @@ void index_put_backward(Backward& b) {
 
 // ---- ops ----
 
-const Define kOps[] = {
+const Define kIndexOps[] = {
     {"index(self: Tensor, indices: Tensor?[]) -> Tensor",
      "The elements at the given indices. Item i of `indices` holds indices into dimension i (int64 "
      "or "

@@ -136,7 +136,7 @@ Tensor one_hot_op(const Tensor& index, int64_t num_classes) {
   return out;
 }
 
-const Define kOps[] = {
+const Define kMaskOps[] = {
     {"nonzero(self: Tensor) -> Tensor",
      "The coordinates of the elements that are not zero, in row-major order: an int64 tensor "
      "(count, dimensions).",

@@ -354,15 +354,15 @@ Tensor take_along_dim_op(const Tensor& x, const Tensor& indices, std::optional<i
 
 // ---- ops ----
 
-constexpr uint32_t kForms = kPublic | kInplace | kOut;
+constexpr uint32_t kScatterForms = kPublic | kInplace | kOut;
 
-const Define kOps[] = {
+const Define kScatterOps[] = {
     {"index_reduce(self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, "
      "include_self: bool = True) -> Tensor",
      "A copy of `self` in which slice `index[i]` along `dim` is combined with slice i of `source`: "
      "by 'prod', 'mean', 'amax' or 'amin', of what was there (`include_self`) or without it.",
      kernel(index_reduce_op),
-     {.forms = kForms,
+     {.forms = kScatterForms,
       .composite = true,
       .out_memory = {.disjoint = 0b1100, .same_or_disjoint = 0b1}}},
     {"gather(self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor",
@@ -380,7 +380,7 @@ const Define kOps[] = {
      raw_kernel(scatter_src, true),
      {.backward = scatter_backward,
       .saves = saves_arg(2),
-      .forms = kForms,
+      .forms = kScatterForms,
       .out_memory = {.disjoint = 0b1100, .same_or_disjoint = 0b1}}},
     {"scatter(self: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor",
      "A copy of `self` into which `value` has been written, at indices along `dim` that come from "
@@ -388,7 +388,7 @@ const Define kOps[] = {
      raw_kernel(scatter_scalar, true),
      {.backward = scatter_self_backward,
       .saves = saves_arg(2),
-      .forms = kForms,
+      .forms = kScatterForms,
       .out_memory = {.disjoint = 0b1100, .same_or_disjoint = 0b1}}},
     {"_scatter_fill(self: Tensor, dim: int, index: Tensor, value: Scalar) -> Tensor",
      "`scatter` of one value.",
@@ -400,14 +400,14 @@ const Define kOps[] = {
      raw_kernel(scatter_src_reduce, true),
      {.backward = scatter_reduce_named_backward,
       .saves = saves_arg(2),
-      .forms = kForms,
+      .forms = kScatterForms,
       .out_memory = {.disjoint = 0b1100, .same_or_disjoint = 0b1}}},
     {"scatter(self: Tensor, dim: int, index: Tensor, value: Scalar, *, reduce: str) -> Tensor",
      "As above, with one value.",
      raw_kernel(scatter_scalar_reduce, true),
      {.backward = scatter_reduce_named_backward,
       .saves = saves_arg(2),
-      .forms = kForms,
+      .forms = kScatterForms,
       .out_memory = {.disjoint = 0b1100, .same_or_disjoint = 0b1}}},
     {"scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor",
      "A copy of `self` to which the elements of `src` have been added, at indices along `dim` that "
@@ -415,7 +415,7 @@ const Define kOps[] = {
      raw_kernel(scatter_add_op, true),
      {.backward = scatter_add_backward,
       .saves = saves_arg(2),
-      .forms = kForms,
+      .forms = kScatterForms,
       .autocast = kWidestOnCuda,
       .out_memory = {.disjoint = 0b1100, .same_or_disjoint = 0b1}}},
     {"scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, "
@@ -428,7 +428,7 @@ const Define kOps[] = {
      raw_kernel(scatter_reduce_op, true),
      {.backward = scatter_reduce_backward,
       .saves = saves_arg(0) | saves_arg(2) | saves_arg(3) | saves_out(),
-      .forms = kForms,
+      .forms = kScatterForms,
       .out_memory = {.disjoint = 0b1100, .same_or_disjoint = 0b1}}},
     {"take_along_dim(self: Tensor, indices: Tensor, dim: int? = None) -> Tensor",
      "`gather` with all other dimensions broadcast; without `dim`, of the flattened tensors.",

@@ -220,7 +220,7 @@ Tensor bucketize_scalar(Scalar x, const Tensor& boundaries, bool out_int32, bool
 
 // ---- ops ----
 
-const Define kOps[] = {
+const Define kSortOps[] = {
     {"sort(self: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> "
      "(values: Tensor, indices: "
      "Tensor)",

@@ -224,9 +224,7 @@ void ldl_solve_backward(Backward& b) {
                      : conj(op<"linalg_ldl_solve">(ld, pivots, conj(g), false)));
 }
 
-constexpr uint32_t kFunctionOut = kFunction | kOut;
-
-const Define kOps[] = {
+const Define kCholeskyOps[] = {
     {"linalg_solve_triangular(self: Tensor, B: Tensor, *, upper: bool, left: bool = True, "
      "unitriangular: bool = False) -> Tensor",
      "X of A X = B, or of X A = B unless `left`, for a triangular A (`input`), of which only that "

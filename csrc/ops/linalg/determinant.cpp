@@ -102,7 +102,7 @@ Tensor logdet(const Tensor& a) {
   return where(r[0] < Tensor(0), nan, r[1]);
 }
 
-const Define kOps[] = {
+const Define kDeterminantOps[] = {
     {"_linalg_det(A: Tensor) -> (Tensor, Tensor, Tensor)",
      "The determinant, and the factors it came from.",
      kernel(det_raw),

@@ -126,7 +126,7 @@ void eig_backward(Backward& b) {
 TensorList eig(const Tensor& a) { return ops<"_linalg_eig">(a, true); }
 Tensor eigvals(const Tensor& a) { return ops<"_linalg_eig">(a, wants_grad(a))[0]; }
 
-const Define kOps[] = {
+const Define kEigenOps[] = {
     {"_linalg_eigh(A: Tensor, UPLO: str, compute_v: bool) -> (Tensor, Tensor)",
      "Eigenvalues, and eigenvectors where they are asked for.",
      kernel(eigh_raw),

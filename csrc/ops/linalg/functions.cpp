@@ -246,7 +246,7 @@ Tensor linalg_diagonal(const Tensor& a, int64_t offset, int64_t dim1, int64_t di
 }
 Tensor linalg_matmul(const Tensor& self, const Tensor& other) { return matmul(self, other); }
 
-const Define kOps[] = {
+const Define kFunctionsOps[] = {
     {"linalg_matrix_exp(self: Tensor) -> Tensor",
      "The exponential of square matrices (*, n, n), by scaling and squaring of a rational "
      "approximation (Higham, The scaling and squaring method for the matrix exponential revisited, "

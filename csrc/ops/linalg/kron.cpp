@@ -35,7 +35,7 @@ Tensor kron_op(const Tensor& a, const Tensor& b) {
   return reshape(x * y, joined);
 }
 
-const Define kOps[] = {
+const Define kKronOps[] = {
     {"kron(self: Tensor, other: Tensor) -> Tensor",
      "The Kronecker product: `other` once for every element of `self`, multiplied by it. Sizes "
      "multiply; the shorter shape is filled with ones in front.",

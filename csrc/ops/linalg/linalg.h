@@ -12,6 +12,8 @@ struct LinAlgError : Error {  // taeda.linalg.LinAlgError
   using Error::Error;
 };
 
+constexpr uint32_t kFunctionOut = kFunction | kOut;
+
 // ---- checks; `what` is the function's public name, such as "linalg.inv" ----
 
 // Checks that `a` is a batch of matrices of a dtype that LAPACK supports.

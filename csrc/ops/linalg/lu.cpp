@@ -300,8 +300,7 @@ void inverse_backward(Backward& b) {
 }
 Tensor inverse(const Tensor& a) { return ops<"linalg_inv_ex">(a, true)[0]; }
 
-constexpr uint32_t kFunctionOut = kFunction | kOut;
-const Define kOps[] = {
+const Define kLuOps[] = {
     {"linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> (LU: "
      "Tensor, pivots: Tensor, info: Tensor)",
      "The factors of A = P L U in one matrix, L without its diagonal of ones; the exchanges of "

@@ -4,6 +4,7 @@
 #include "autograd/backward.h"
 #include "ops/core/half.h"
 #include "ops/core/promotion.h"
+#include "ops/linalg/linalg.h"
 #include "ops/linalg/product.h"
 
 namespace taeda {
@@ -25,8 +26,6 @@ Tensor bmm(const Tensor& self, const Tensor& mat2) {
   check_product_dtypes("bmm", self, mat2);
   return product(self, mat2, Dims{self.size(0), self.size(1), mat2.size(2)});
 }
-
-Tensor adjoint(const Tensor& t) { return conj(transpose(t, -2, -1)); }
 
 void mm_backward(Backward& b) {
   Tensor g = b.grad();
@@ -302,11 +301,11 @@ void linear_backward(Backward& b) {
   if (b.has(2) && b.needs(2)) b.set(2, sum_to(g, b.sizes(2)));
 }
 
-constexpr Traits kComposite{.composite = true};
-constexpr Traits kSum{.forms = kPublic | kInplace | kOut,
-                      .composite = true,
-                      .out_memory = {.same_or_disjoint = 0b1},
-                      .old_orders = "bsatt bstt"};
+constexpr Traits kMatmulComposite{.composite = true};
+constexpr Traits kSumForms{.forms = kPublic | kInplace | kOut,
+                           .composite = true,
+                           .out_memory = {.same_or_disjoint = 0b1},
+                           .old_orders = "bsatt bstt"};
 
 const Define matmul_ops[] = {
     {"mm(self: Tensor, mat2: Tensor) -> Tensor",
@@ -370,19 +369,19 @@ const Define matmul_ops[] = {
     {"baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = "
      "1) -> Tensor",
      "beta * self + alpha * bmm(batch1, batch2).", kernel(baddbmm),
-     kSum.with(Precision::Lower).with(Flops::AddedProduct)},
+     kSumForms.with(Precision::Lower).with(Flops::AddedProduct)},
     {"addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) "
      "-> Tensor",
      "beta * self + alpha * the sum over the batch of batch1 @ batch2.", kernel(addbmm),
-     kSum.with(Precision::Lower)},
+     kSumForms.with(Precision::Lower)},
     {"addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> "
      "Tensor",
      "beta * self + alpha * (mat @ vec).", kernel(addmv),
-     kSum.with(Flops::AddedProduct).with(kInplaceFunction).with(kLowerOnCuda)},
+     kSumForms.with(Flops::AddedProduct).with(kInplaceFunction).with(kLowerOnCuda)},
     {"addr(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> "
      "Tensor",
      "beta * self + alpha * the outer product of two vectors.", kernel(addr),
-     kSum.with(OutMemory{.same_or_disjoint = 0b111}).with(kLowerOnCuda)},
+     kSumForms.with(OutMemory{.same_or_disjoint = 0b111}).with(kLowerOnCuda)},
     {"linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor",
      "input @ weight.T + bias. Input (*, in), weight (out, in), bias (out): (*, out).",
      kernel(linear),

@@ -160,7 +160,7 @@ Tensor linalg_cross(const Tensor& self, const Tensor& other, int64_t dim) {
   return op<"cross">(self, other, d);
 }
 
-const Define kOps[] = {
+const Define kNormsOps[] = {
     {"linalg_matrix_norm(self: Tensor, ord: Scalar, dim: int[] = [-2, -1], keepdim: bool = False, "
      "*, "
      "dtype: dtype? = None) -> Tensor",

@@ -178,7 +178,7 @@ Tensor ormqr(const Tensor& self, const Tensor& tau, const Tensor& other, bool le
               : other - matmul(matmul(matmul(other, c.v), t), adjoint(c.v));
 }
 
-const Define kOps[] = {
+const Define kQrOps[] = {
     {"linalg_qr(A: Tensor, mode: str = 'reduced') -> (Q: Tensor, R: Tensor)",
      "A = Q R for matrices (*, m, n), Q with orthonormal columns and R upper triangular. "
      "'reduced': Q (m, k), R (k, n) with k = min(m, n). 'complete': Q (m, m), R (m, n). 'r': as "

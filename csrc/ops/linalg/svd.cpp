@@ -335,7 +335,7 @@ TensorList lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond,
   return r;
 }
 
-const Define kOps[] = {
+const Define kSvdOps[] = {
     {"_linalg_svd(A: Tensor, full_matrices: bool, compute_uv: bool, any_signs: bool) -> (Tensor, "
      "Tensor, Tensor)",
      "Singular values, and vectors where they are asked for: with `any_signs`, whose signs do not "

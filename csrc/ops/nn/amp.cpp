@@ -60,7 +60,7 @@ Tensor update(const Tensor& self, const Tensor& growth_tracker, const Tensor& fo
   return self;
 }
 
-const Define ops[] = {
+const Define kAmpOps[] = {
     {"_amp_foreach_non_finite_check_and_unscale_(grads: Tensor[], found_inf: Tensor, inv_scale: "
      "Tensor) -> None",
      "Multiplies gradients by `inv_scale`, and sets `found_inf` to 1 where one was infinite or "

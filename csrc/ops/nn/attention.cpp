@@ -11,7 +11,7 @@ namespace taeda {
 namespace {
 
 enum Argument { kQ, kK, kV, kMask, kCausal, kScale };
-enum Result { kOut, kLogSums };
+enum Result { kAttended, kLogSums };
 
 template <class F> void visit_attention(DType d, F&& f) {
   if (d == DType::Float16) return f(Tag<Half>{});
@@ -212,8 +212,8 @@ void attention_gradient(Backward& b) {
   const bool causal = b.arg<bool>(kCausal);
   const double scale = b.arg<double>(kScale);
   if (!derivative_in_ops()) {
-    TensorList r =
-        ops<"_attention_backward">(g, q, k, v, mask, b.out(kOut), b.out(kLogSums), causal, scale);
+    TensorList r = ops<"_attention_backward">(g, q, k, v, mask, b.out(kAttended), b.out(kLogSums),
+                                              causal, scale);
     for (int i : {kQ, kK, kV}) b.set(i, r[static_cast<size_t>(i)]);
     return;
   }
@@ -232,8 +232,8 @@ const Define attention_ops[] = {
      "gets no gradient. Besides, the rows' log-sum-exp on devices that keep it, or nothing.",
      kernel(attention),
      {.backward = attention_gradient,
-      .saves = saves_arg(kQ) | saves_arg(kK) | saves_arg(kV) | saves_arg(kMask) | saves_out(kOut) |
-               saves_out(kLogSums),
+      .saves = saves_arg(kQ) | saves_arg(kK) | saves_arg(kV) | saves_arg(kMask) |
+               saves_out(kAttended) | saves_out(kLogSums),
       .forms = 0,
       .non_differentiable = 1u << kLogSums,
       .autocast = Precision::Lower,

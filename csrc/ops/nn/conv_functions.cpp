@@ -137,7 +137,7 @@ Tensor conv_transpose(const Tensor& input, const Tensor& w, const Tensor& bias, 
   return single ? squeeze(y, 0) : y;
 }
 
-constexpr Traits kComposite{.forms = kFunction, .composite = true};
+constexpr Traits kConvComposite{.forms = kFunction, .composite = true};
 
 const Define conv_function_ops[] = {
     {"conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[1] = 1, padding: "
@@ -148,34 +148,34 @@ const Define conv_function_ops[] = {
      "`stride` is the step of the kernel, `padding` the number of zeros at each end, `dilation` "
      "the distance between the kernel's elements. The channels of input and output are divided "
      "into `groups`, each convolved on its own.",
-     kernel(conv_nd<1>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
+     kernel(conv_nd<1>), kConvComposite.with(Precision::Lower).with(Flops::Convolution)},
     {"conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[2] = 1, padding: "
      "int[2] = 0, dilation: "
      "int[2] = 1, groups: int = 1) -> Tensor",
      "Convolution of (N, C, H, W) or (C, H, W) with a weight (out, C / groups, kH, kW); "
      "see `conv1d`. Stride, padding and dilation are one number, or one for each dimension.",
-     kernel(conv_nd<2>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
+     kernel(conv_nd<2>), kConvComposite.with(Precision::Lower).with(Flops::Convolution)},
     {"conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[3] = 1, padding: "
      "int[3] = 0, dilation: "
      "int[3] = 1, groups: int = 1) -> Tensor",
      "Convolution of (N, C, D, H, W) or (C, D, H, W) with a weight (out, C / groups, kD, kH, kW); "
      "see `conv1d`. Stride, padding and dilation are one number, or one for each dimension.",
-     kernel(conv_nd<3>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
+     kernel(conv_nd<3>), kConvComposite.with(Precision::Lower).with(Flops::Convolution)},
     {"conv1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[1] = 1, padding: str "
      "= 'valid', dilation: "
      "int[1] = 1, groups: int = 1) -> Tensor",
      "With padding 'valid' (none) or 'same' (the output has the input's size; stride 1).",
-     kernel(conv_nd_named<1>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
+     kernel(conv_nd_named<1>), kConvComposite.with(Precision::Lower).with(Flops::Convolution)},
     {"conv2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[2] = 1, padding: str "
      "= 'valid', dilation: "
      "int[2] = 1, groups: int = 1) -> Tensor",
      "With padding 'valid' (none) or 'same' (the output has the input's size; stride 1).",
-     kernel(conv_nd_named<2>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
+     kernel(conv_nd_named<2>), kConvComposite.with(Precision::Lower).with(Flops::Convolution)},
     {"conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[3] = 1, padding: str "
      "= 'valid', dilation: "
      "int[3] = 1, groups: int = 1) -> Tensor",
      "With padding 'valid' (none) or 'same' (the output has the input's size; stride 1).",
-     kernel(conv_nd_named<3>), kComposite.with(Precision::Lower).with(Flops::Convolution)},
+     kernel(conv_nd_named<3>), kConvComposite.with(Precision::Lower).with(Flops::Convolution)},
     {"conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[1] = 1, "
      "padding: int[1] = 0, "
      "output_padding: int[1] = 0, groups: int = 1, dilation: int[1] = 1) -> Tensor",
@@ -184,21 +184,21 @@ const Define conv_function_ops[] = {
      "`stride` is the distance between the output positions of adjacent inputs; `padding` is cut "
      "off both ends; `output_padding`, less than the stride or the dilation, is added at one end.",
      kernel(conv_transpose<1>),
-     kComposite.with(Precision::Lower).with(Flops::TransposedConvolution)},
+     kConvComposite.with(Precision::Lower).with(Flops::TransposedConvolution)},
     {"conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[2] = 1, "
      "padding: int[2] = 0, "
      "output_padding: int[2] = 0, groups: int = 1, dilation: int[2] = 1) -> Tensor",
      "Transposed convolution of (N, C, H, W) with a weight (C, out / groups, kH, kW); "
      "see `conv_transpose1d`.",
      kernel(conv_transpose<2>),
-     kComposite.with(Precision::Lower).with(Flops::TransposedConvolution)},
+     kConvComposite.with(Precision::Lower).with(Flops::TransposedConvolution)},
     {"conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: int[3] = 1, "
      "padding: int[3] = 0, "
      "output_padding: int[3] = 0, groups: int = 1, dilation: int[3] = 1) -> Tensor",
      "Transposed convolution of (N, C, D, H, W) with a weight (C, out / groups, kD, kH, kW); "
      "see `conv_transpose1d`.",
      kernel(conv_transpose<3>),
-     kComposite.with(Precision::Lower).with(Flops::TransposedConvolution)},
+     kConvComposite.with(Precision::Lower).with(Flops::TransposedConvolution)},
 };
 
 }  // namespace

@@ -113,7 +113,7 @@ void ctc_backward(Backward& b) {
                                     b.arg<Dims>(3), b.arg<int64_t>(4), b.arg<bool>(5)));
 }
 
-const Define kOps[] = {
+const Define kCtcOps[] = {
     {"_ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: int[], target_lengths: int[], "
      "blank: int, zero_infinity: bool) -> Tensor",
      "Minus the log probability of each target (N): the sum over all its alignments with log_probs "

@@ -284,7 +284,7 @@ Tensor cross(const Tensor& self, const Tensor& other, std::optional<int64_t> dim
   return rolled(a, -1) * rolled(b, -2) - rolled(a, -2) * rolled(b, -1);
 }
 
-const Define kOps[] = {
+const Define kDistanceOps[] = {
     {"cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "
      "'use_mm_for_euclid_dist_if_necessary') -> Tensor",
      "The p-norms of all differences between the rows of x1 (..., m, k) and those of x2 (..., n, "

@@ -176,14 +176,14 @@ Tensor feature_alpha_dropout(const Tensor& self, double p, bool train,
   return alpha_dropout_of(self, feature_scale(self, p, generator) * (1 - p), p);
 }
 
-constexpr Traits kComposite{.forms = kFunction, .composite = true};
+constexpr Traits kFunctionOnly{.forms = kFunction, .composite = true};
 
 const Define dropout_ops[] = {
     {"dropout(self: Tensor, p: float, train: bool, *, generator: Generator? = None) -> Tensor",
      "In training, zeroes each element with probability `p` and scales the rest by 1 / (1 - p).",
-     kernel(dropout), kComposite},
+     kernel(dropout), kFunctionOnly},
     {"dropout_(self!: Tensor, p: float, train: bool, *, generator: Generator? = None) -> Tensor",
-     "dropout in place.", kernel(dropout_), kComposite.with(vmap::random())},
+     "dropout in place.", kernel(dropout_), kFunctionOnly.with(vmap::random())},
     {"native_dropout(self: Tensor, p: float, generator: Generator?) -> (Tensor, Tensor)",
      "dropout in training, with the mask of the elements it kept.",
      kernel(native_dropout),
@@ -203,15 +203,15 @@ const Define dropout_ops[] = {
     {"feature_dropout(self: Tensor, p: float, train: bool, *, generator: Generator? = None) -> "
      "Tensor",
      "dropout of whole channels of an input (N, C, *).", kernel(feature_dropout),
-     kComposite.with(vmap::random(2))},
+     kFunctionOnly.with(vmap::random(2))},
     {"alpha_dropout(self: Tensor, p: float, train: bool, *, generator: Generator? = None) -> "
      "Tensor",
      "dropout that keeps mean and variance of SELU activations.", kernel(alpha_dropout),
-     kComposite.with(vmap::random())},
+     kFunctionOnly.with(vmap::random())},
     {"feature_alpha_dropout(self: Tensor, p: float, train: bool, *, generator: Generator? = None) "
      "-> Tensor",
      "alpha_dropout of whole channels of an input (N, C, *).", kernel(feature_alpha_dropout),
-     kComposite.with(vmap::random(2))},
+     kFunctionOnly.with(vmap::random(2))},
 };
 
 }  // namespace

@@ -74,7 +74,7 @@ void col2im_backward(Backward& b) {
   b.set(0, op<"_im2col">(b.grad(), b.arg<Dims>(2), b.arg<Dims>(3), b.arg<Dims>(4), b.arg<Dims>(5)));
 }
 
-const Define kOps[] = {
+const Define kFoldOps[] = {
     {"_im2col(self: Tensor, kernel_size: int[], dilation: int[], padding: int[], stride: int[]) -> "
      "Tensor",
      "The windows of `self` (N, C, H, W): (N, C * window size, number of windows).",

@@ -159,9 +159,9 @@ struct Tap {
   Tensor pixel, weight, derivative, inside;
 };
 
-class Replay {
+class GridReplay {
  public:
-  explicit Replay(Backward& b)
+  explicit GridReplay(Backward& b)
       : b_(b),
         x_(b.arg<Tensor>(0)),
         grid_(b.arg<Tensor>(1)),
@@ -299,7 +299,7 @@ class Replay {
 };
 
 void grid_sample_backward(Backward& b) {
-  if (derivative_in_ops()) return Replay(b).run();
+  if (derivative_in_ops()) return GridReplay(b).run();
   const Tensor grid = b.arg<Tensor>(1);
   const auto spatial = b.arg<int64_t>(2), how = b.arg<int64_t>(3), outside = b.arg<int64_t>(4);
   const bool corners = b.arg<bool>(5);
@@ -312,7 +312,7 @@ void grid_sample_backward(Backward& b) {
   }
 }
 
-const Define kOps[] = {
+const Define kGridSampleOps[] = {
     {"_grid_sample(self: Tensor, grid: Tensor, spatial: int, how: int, outside: int, corners: "
      "bool) -> Tensor",
      "The values of `self` (N, C, *in) at the points of `grid` (N, *out, spatial). `how`: 0 "

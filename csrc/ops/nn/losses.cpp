@@ -160,7 +160,7 @@ void kl_div_backward(Backward& b) {
 
 constexpr uint32_t kSaves = saves_arg(0) | saves_arg(1);
 
-const Define definitions[] = {
+const Define kLossesOps[] = {
     {"mse_loss(self: Tensor, target: Tensor, reduction: int = 1) -> Tensor",
      "The squared error, averaged (`reduction` 1), summed (2) or for each element (0).",
      raw_kernel(plain_loss<SquaredError>),

@@ -201,9 +201,9 @@ void multilabel_margin_second(Backward& b) {
   else b.set(0, reshape(op<"sum">(derivative), grad.sizes()));
 }
 
-constexpr uint32_t kSaves = saves_arg(0) | saves_arg(1);
+constexpr uint32_t kSavesBoth = saves_arg(0) | saves_arg(1);
 
-const Define definitions[] = {
+const Define kMarginOps[] = {
     {"multi_margin_loss(self: Tensor, target: Tensor, p: float = 1.0, margin: float = 1.0, weight: "
      "Tensor? = None, reduction: int = 1) -> Tensor",
      "For each row of scores `self` (N, C) the sum over the classes but the right one, `target`, "
@@ -212,7 +212,7 @@ const Define definitions[] = {
      "(`reduction` 1), summed (2) or for each row (0). `p` is 1 or 2.",
      kernel(multi_margin_loss),
      {.backward = multi_margin_backward,
-      .saves = kSaves | saves_arg(4),
+      .saves = kSavesBoth | saves_arg(4),
       .forms = 0,
       .autocast = kFloat32OnCuda}},
     {"_multi_margin_loss_backward(grad: Tensor, self: Tensor, target: Tensor, p: float, margin: "
@@ -224,7 +224,7 @@ const Define definitions[] = {
      "first -1. Reduced as in multi_margin_loss.",
      kernel(multilabel_margin_loss),
      {.backward = multilabel_margin_backward,
-      .saves = kSaves,
+      .saves = kSavesBoth,
       .forms = 0,
       .autocast = kFloat32OnCuda}},
     {"_multilabel_margin_loss_backward(grad: Tensor, self: Tensor, target: Tensor, reduction: int) "

@@ -32,7 +32,7 @@ Tensor safe_softmax(const Tensor& self, int64_t dim, OptDType dtype) {
   return where(empty_row, Tensor(0), op<"softmax">(where(empty_row, Tensor(0), x), dim));
 }
 
-Tensor dropout_backward(const Tensor& grad, const Tensor& mask, double scale) {
+Tensor scaled_by_mask(const Tensor& grad, const Tensor& mask, double scale) {
   return grad * (to(mask, grad.dtype()) * scale);
 }
 
@@ -166,7 +166,7 @@ Tensor segment_reduce(const Tensor& data, const std::string& reduce, const Tenso
   return initial ? where(number == Tensor(0), Tensor(*initial), means) : means;
 }
 
-const Define kOps[] = {
+const Define kPrimitivesOps[] = {
     {"max_pool2d_with_indices_backward(grad: Tensor, self: Tensor, kernel_size: int[2], stride: "
      "int[2], padding: int[2], dilation: int[2], ceil_mode: bool, indices: Tensor) -> Tensor",
      "The gradient of max_pool2d: `grad` at the positions of the maxima.",
@@ -182,7 +182,7 @@ const Define kOps[] = {
      {.composite = true}},
     {"native_dropout_backward(grad: Tensor, mask: Tensor, scale: float) -> Tensor",
      "The gradient of dropout from its mask.",
-     kernel(dropout_backward),
+     kernel(scaled_by_mask),
      {.forms = 0, .composite = true}},
     {"_unsafe_masked_index(self: Tensor, mask: Tensor, indices: Tensor?[], fill: Scalar) -> Tensor",
      "`self[indices]` where the mask is set, `fill` elsewhere, whatever the indices are there.",

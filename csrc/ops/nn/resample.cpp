@@ -94,7 +94,7 @@ template <bool Back> void resample_backward(Backward& b) {
   else b.set(0, op<"_resample_backward">(b.grad(), size, step, how, corners));
 }
 
-const Define kOps[] = {
+const Define kResampleOps[] = {
     {"_resample(self: Tensor, size: int[], step: float[], how: int, corners: bool) -> Tensor",
      "The last dimensions resized. `step`: how far apart neighbours of the result lie in `self`. "
      "`how`: 0 nearest, 1 nearest-exact, 2 linear, 3 cubic, 4 and 5 these two with antialiasing.",

@@ -11,8 +11,8 @@
 namespace taeda {
 namespace {
 
-enum Argument { kX, kH0, kC0, kW, kB, kR, kSizes, kCell, kReverse };
-enum Result { kOutput, kHn, kCn, kActs, kExtra };
+enum RnnArgument { kX, kH0, kC0, kW, kB, kR, kSizes, kCell, kReverse };
+enum RnnResult { kOutput, kHn, kCn, kActs, kExtra };
 
 RnnCell cell_of(int64_t number) {
   check<ValueError>(number >= 0 && number <= 3,
@@ -171,9 +171,9 @@ struct Step {
   Tensor from_state;
 };
 
-class Replay {
+class SequenceReplay {
  public:
-  explicit Replay(Backward& b)
+  explicit SequenceReplay(Backward& b)
       : b_(b),
         cell_(cell_of(b.arg<int64_t>(kCell))),
         sizes_(b.arg<Dims>(kSizes)),
@@ -302,7 +302,7 @@ class Replay {
 };
 
 void sequence_gradient(Backward& b) {
-  if (derivative_in_ops()) return Replay(b).run();
+  if (derivative_in_ops()) return SequenceReplay(b).run();
   TensorList r = ops<"_rnn_sequence_backward">(
       b.grad(kOutput), b.grad(kHn), b.grad(kCn), b.arg<Tensor>(kH0), b.arg<Tensor>(kC0),
       b.arg<Tensor>(kW), b.arg<Tensor>(kR), b.out(kOutput), b.out(kActs), b.out(kExtra),

@@ -72,7 +72,7 @@ Tensor prelu(const Tensor& self, const Tensor& weight) {
 }
 Value prelu_kernel(Call& c) { return run_pointwise(row<Prelu>(), c, {0, 1}); }
 
-const Define definitions[] = {
+const Define kActivationOps[] = {
     {"gelu(self: Tensor, *, approximate: str = 'none') -> Tensor",
      "x times the normal distribution function of x (Hendrycks and Gimpel 2016); 'tanh' computes "
      "an approximation.",

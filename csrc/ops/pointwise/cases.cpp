@@ -279,7 +279,7 @@ TensorList where_indices(const Tensor& condition) {
   return core::ops<"unbind">(op<"nonzero">(condition), 1);
 }
 
-const Define definitions[] = {
+const Define kCasesOps[] = {
     {"where(condition: Tensor) -> Tensor[]",
      "One tensor of indices for each dimension: where the condition holds.",
      kernel(where_indices),

@@ -95,7 +95,7 @@ Tensor polar_op(const Tensor& size, const Tensor& angle) {
   return op<"complex">(size * op<"cos">(angle), size * op<"sin">(angle));
 }
 
-const Define definitions[] = {
+const Define kComplexOps[] = {
     {"view_as_real(self: Tensor) -> Tensor",
      "A complex tensor as real numbers: a last dimension of 2 holds real and imaginary parts. "
      "Shares memory.",

@@ -324,7 +324,7 @@ template <DType D> Tensor as_dtype(const Tensor& self, std::optional<MemoryForma
   return convert(self, D, {}, false, false, format);
 }
 
-const Define ops[] = {
+const Define kCopyOps[] = {
     {"clone(self: Tensor, *, memory_format: memory_format? = None) -> Tensor",
      "A copy with its own memory. The layout stays as it is unless `memory_format` says otherwise.",
      kernel(clone_op),

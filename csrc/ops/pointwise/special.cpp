@@ -42,7 +42,7 @@ constexpr Traits incomplete(BackwardFn backward) {
 }
 template <class Op> Kernel pair() { return raw_kernel(pair_kernel<Op>, true); }
 
-const Define kOps[] = {
+const Define kSpecialOps[] = {
     {"special_zeta(self: Tensor, other: Tensor) -> Tensor",
      "The Hurwitz zeta function: the sum over k of `(k + other) ** -self`.", pair<Zeta>(),
      special(pair_backward<Zeta, 0>).with(Numbers::OneTensor)},

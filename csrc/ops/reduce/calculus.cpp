@@ -77,7 +77,7 @@ Tensor cumulative_even(const Tensor& y, Scalar dx, int64_t dim) {
 
 constexpr Traits kComposite{.forms = kFunction, .composite = true};
 
-const Define kOps[] = {
+const Define kCalculusOps[] = {
     {"trapezoid(y: Tensor, x: Tensor, *, dim: int = -1) -> Tensor",
      "The integral of samples `y` along `dim` by the trapezoidal rule. `x` says where they were "
      "taken: one vector for all, or a tensor that broadcasts.",

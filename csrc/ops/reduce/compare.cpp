@@ -218,7 +218,7 @@ Tensor histc_op(const Tensor& x, int64_t bins, Scalar min, Scalar max) {
   return raw_cast(counts, x.dtype());
 }
 
-const Define kOps[] = {
+const Define kCompareOps[] = {
     {"isclose(self: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: "
      "bool = False) -> Tensor",
      "Where |self - other| <= atol + rtol * |other|, as bool. Infinities are close to themselves, "

@@ -50,11 +50,6 @@ void cumsum_backward(Backward& b) {
   b.set(0, as_dtype(reverse_cumsum(b.grad(), b.arg<int64_t>(1)), b.dtype(0)));
 }
 
-bool has_zero(const Tensor& x) {
-  if (x.is_meta() || x.numel() == 0) return false;
-  GradMode off(false);
-  return op<"any">(op<"eq">(x, Tensor(0))).item().to<bool>();
-}
 void cumprod_backward(Backward& b) {
   Tensor x = b.arg<Tensor>(0);
   const Tensor& g = b.grad();
@@ -163,7 +158,7 @@ Tensor diff_op(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend
 
 constexpr uint32_t kForms = kPublic | kInplace | kOut;
 
-const Define kOps[] = {
+const Define kCumulativeOps[] = {
     {"cumsum(self: Tensor, dim: int, *, dtype: dtype? = None) -> Tensor",
      "Running sums along `dim`. Integers and bools add up as int64.",
      kernel(cumsum_op),

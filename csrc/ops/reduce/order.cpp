@@ -143,7 +143,7 @@ TensorList aminmax_op(const Tensor& x, std::optional<int64_t> dim, bool keepdim)
 
 constexpr uint32_t kBoth = saves_arg(0) | saves_out(0);
 
-const Define kOps[] = {
+const Define kOrderOps[] = {
     {"max(self: Tensor) -> Tensor",
      "The largest element; NaN where there is one. Ties share the gradient.",
      kernel(extreme_all<ReduceOp::Max>),

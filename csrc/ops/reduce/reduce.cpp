@@ -121,12 +121,6 @@ Tensor prod_op(Tensor x, std::optional<int64_t> dim, bool keepdim, OptDType dtyp
   return out;
 }
 
-bool has_zero(const Tensor& x) {
-  if (x.is_meta() || x.numel() == 0) return false;
-  GradMode off(false);
-  return op<"any">(op<"eq">(x, Tensor(0))).item().to<bool>();
-}
-
 // For each k along the last dimension a row in which element k is replaced by 1: (..., n) -> (...,
 // n, n).
 Tensor each_left_out(const Tensor& x) {
@@ -193,7 +187,7 @@ Tensor trace_op(const Tensor& x) {
 
 // ---- ops ----
 
-const Define kOps[] = {
+const Define kReduceOps[] = {
     {"sum(self: Tensor, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = None) -> "
      "Tensor",
      "The sum over `dim`, by default over all dimensions. Integers and bools add up as int64. "

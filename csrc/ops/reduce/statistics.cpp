@@ -347,7 +347,7 @@ TensorList histogramdd(const Tensor& self, const Dims& bins, const TensorList& e
 
 // ---- ops ----
 
-const Define kOps[] = {
+const Define kStatisticsOps[] = {
     {"cov(self: Tensor, *, correction: int = 1, fweights: Tensor? = None, aweights: Tensor? = "
      "None) -> Tensor",
      "The covariance matrix of variables (rows) over observations (columns). `fweights` says how "

@@ -71,4 +71,11 @@ inline Reduced reduced_of(const Backward& b, int dim_arg = 1, int keepdim_arg = 
 
 inline Tensor as_dtype(const Tensor& g, DType d) { return g.dtype() == d ? g : to(g, d); }
 
+// Whether an element is zero; false on the meta device.
+inline bool has_zero(const Tensor& x) {
+  if (x.is_meta() || x.numel() == 0) return false;
+  GradMode off(false);
+  return op<"any">(op<"eq">(x, Tensor(0))).item().to<bool>();
+}
+
 }  // namespace taeda

@@ -259,7 +259,7 @@ using StdMean = Forms<"_std_mean">;
 #define TAEDA_SPREAD_DOC \
   "Divided by the count less `correction` (1 unless given; `unbiased=False` stands for 0)."
 
-const Define kOps[] = {
+const Define kVarOps[] = {
     {"_var(self: Tensor, dim: int[1]?, correction: Scalar, keepdim: bool) -> Tensor",
      "Variance.",
      kernel(spread_op<false>),

@@ -80,7 +80,7 @@ constexpr Traits kCopy{.forms = kFunction | kOut, .composite = true};
 constexpr Traits kCopies{.forms = kFunction | kOut, .composite = true};
 constexpr Traits kPieces{.forms = kPublic, .composite = true};
 
-const Define kOps[] = {
+const Define kCopyOps[] = {
     {"expand_copy(self: Tensor, size: int[], *, implicit: bool = False) -> Tensor",
      "A copy of `expand`.", kernel(expand_copy), kCopy},
     {"diagonal_copy(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor",

@@ -218,7 +218,7 @@ void blocks_backward(Backward& b) {
   }
 }
 
-const Define kOps[] = {
+const Define kJoinOps[] = {
     {"cat(tensors: Tensor[], dim: int = 0) -> Tensor",
      "The tensors behind one another along `dim`. All other sizes must agree, but tensors of shape "
      "(0,) are skipped; the "

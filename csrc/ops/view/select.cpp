@@ -371,7 +371,7 @@ void diagonal_scatter_backward(Backward& b) {
 
 // ---- ops ----
 
-const Define kOps[] = {
+const Define kSelectOps[] = {
     {"slice(self: Tensor, dim: int = 0, start: int? = None, end: int? = None, step: int = 1) -> "
      "Tensor",
      "A view of the elements start, start + step, ... before `end` along `dim`, clamped as "

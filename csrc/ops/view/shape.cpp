@@ -19,7 +19,6 @@ Tensor reshape_copy(const Tensor& x, DimsRef sizes) {
   if (!x.is_meta()) copy_into(raw_view(out, x.sizes(), contiguous_strides(x.sizes()), 0), x);
   return out;
 }
-void reshape_backward(Backward& b) { b.set(0, reshape(b.grad(), b.sizes(0))); }
 Tensor reshape_as_op(const Tensor& x, const Tensor& other) { return reshape(x, other.sizes()); }
 
 Tensor flatten_op(const Tensor& x, int64_t start_dim, int64_t end_dim) {
@@ -261,7 +260,7 @@ Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor) {
   return shuffled(x, {c, h / r, r, w / r, r}, {0, 2, 4, 1, 3}, {c * r * r, h / r, w / r});
 }
 
-const Define kOps[] = {
+const Define kShapeOps[] = {
     {"reshape(self: Tensor, shape: int[]) -> Tensor",
      "The same elements under another shape: a view where the strides allow it, else a copy. One "
      "entry may be -1.",

@@ -169,7 +169,7 @@ void unbind_backward(Backward& b) {
 
 // ---- ops ----
 
-const Define kOps[] = {
+const Define kSplitOps[] = {
     {"split(self: Tensor, split_size_or_sections: int, dim: int = 0) -> Tensor[]",
      "Views of consecutive pieces of that length along `dim`; the last may be shorter.",
      kernel(split_op),

@@ -8,8 +8,6 @@ Tensor see(const Tensor& x, const Dims& sizes, const Dims& strides) {
   return make_view(x, sizes, strides, x.offset());
 }
 
-void reshape_backward(Backward& b) { b.set(0, reshape(b.grad(), b.sizes(0))); }
-
 // ---- view ----
 
 Tensor view_op(const Tensor& x, DimsRef size) {
@@ -254,7 +252,7 @@ Tensor unsqueeze_in_place(const Tensor& x, int64_t dim) {
 
 // ---- ops ----
 
-const Define kOps[] = {
+const Define kViewOps[] = {
     {"view(self: Tensor, size: int[]) -> Tensor",
      "The same elements under another shape, without a copy. One entry of `size` may be -1 and is "
      "then worked out. "

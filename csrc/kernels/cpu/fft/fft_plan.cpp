@@ -10,7 +10,7 @@
 namespace taeda::cpu {
 namespace {
 
-constexpr int64_t kGrain = 1 << 15;          // elements of a pass worth a chunk
+constexpr int64_t kPassGrain = 1 << 15;      // elements of a pass worth a chunk
 constexpr size_t kMostPlans = 64;            // of each dtype
 constexpr size_t kMostPlanBytes = 64 << 20;  // of each dtype
 
@@ -187,7 +187,7 @@ template <class T> Parts<T> FftPlan<T>::run(int64_t s, Parts<T> data, Parts<T> o
 template <class T> Parts<T> FftPlan<T>::run_passes(int64_t s, Parts<T> data, Parts<T> other) const {
   const auto pass = fft_loops<T>().pass;
   for (const simd::FftPass<T>& f : passes_) {
-    const int64_t m = f.m, columns = s, cells = kGrain / f.radix;
+    const int64_t m = f.m, columns = s, cells = kPassGrain / f.radix;
     if (m >= columns) {
       parallel_for(m, cells / columns, [&](int64_t begin, int64_t end) {
         pass(f, columns, data.re, data.im, other.re, other.im, begin, end, 0, columns);

@@ -15,9 +15,10 @@
 namespace taeda::cpu {
 namespace {
 
-constexpr int64_t kBlock = 45 << 10;    // bytes of a panel and of a tile's rows: in the first cache
+constexpr int64_t kPanelBlock = 45
+                                << 10;  // bytes of a panel and of a tile's rows: in the first cache
 constexpr int64_t kGroups = 16;         // tiles of rows that are packed at a time
-constexpr int64_t kFewRows = 16;        // that do not pay for packing b
+constexpr int64_t kFewTileRows = 16;    // that do not pay for packing b
 constexpr int64_t kNearest = 1 << 15;   // bytes of a transposed left side that is not packed
 constexpr int64_t kNear = 1 << 17;      // bytes of a right side that is not packed
 constexpr int64_t kShared = 1 << 22;    // elements that are packed once for all tasks
@@ -105,7 +106,7 @@ template <class E> class Packer {
   int64_t width() const { return 2 * kernel_.lanes; }
   int64_t depth() const {
     const int64_t step = (width() + kernel_.rows) * int64_t{sizeof(Packed)};
-    const int64_t most = std::clamp<int64_t>(kBlock / step, 256, 512) * E::unit;
+    const int64_t most = std::clamp<int64_t>(kPanelBlock / step, 256, 512) * E::unit;
     return round_up(ceil_div(x_.k, ceil_div(x_.k, most)), E::unit);
   }
   int64_t padded(int64_t cols) const { return round_up(cols, kernel_.lanes); }
@@ -119,7 +120,7 @@ template <class E> class Packer {
   }
   bool in_place(int64_t rows) const {
     if (E::converts || E::unit > 1 || x_.b.trans != Trans::No) return false;
-    return rows <= kFewRows || depth() * x_.b.stride * int64_t{sizeof(T)} <= kNear;
+    return rows <= kFewTileRows || depth() * x_.b.stride * int64_t{sizeof(T)} <= kNear;
   }
 
   // Columns [left, right) of rows [p, p + count) of b.

@@ -9,7 +9,7 @@
 namespace taeda::cpu {
 namespace {
 
-constexpr int64_t kGrain = 16384;
+constexpr int64_t kIndexGrain = 16384;
 
 bool any_outside(const int64_t* index, int64_t n, int64_t low, int64_t high) {
   return TAEDA_PICK(index_kernels).any_outside(index, n, low, high);
@@ -17,7 +17,7 @@ bool any_outside(const int64_t* index, int64_t n, int64_t low, int64_t high) {
 
 std::optional<int64_t> find_outside(const int64_t* index, int64_t n, int64_t low, int64_t high) {
   std::atomic<bool> found{false};
-  parallel_for(n, 4 * kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(n, 4 * kIndexGrain, [&](int64_t begin, int64_t end) {
     if (any_outside(index + begin, end - begin, low, high))
       found.store(true, std::memory_order_relaxed);
   });
@@ -27,7 +27,7 @@ std::optional<int64_t> find_outside(const int64_t* index, int64_t n, int64_t low
 
 void add_offsets(const int64_t* index, int64_t n, int64_t size, int64_t stride, bool first,
                  int64_t* offsets) {
-  parallel_each(n, 2 * kGrain, [&](int64_t i) {
+  parallel_each(n, 2 * kIndexGrain, [&](int64_t i) {
     const int64_t at = (index[i] < 0 ? index[i] + size : index[i]) * stride;
     offsets[i] = first ? at : offsets[i] + at;
   });
@@ -39,7 +39,7 @@ bool take_elements(void* out, const void* x, const int64_t* index, int64_t n, in
   visit_bytes(dtype, [&]<class T>(Tag<T>) {
     auto* to = static_cast<T*>(out);
     auto* from = static_cast<const T*>(x);
-    parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+    parallel_for(n, kIndexGrain, [&](int64_t begin, int64_t end) {
       for (int64_t first = begin; first < end; first += 512) {
         const int64_t last = std::min(first + 512, end);
         if (any_outside(index + first, last - first, -size, size)) {
@@ -60,7 +60,7 @@ void mark(const int64_t* index, int64_t n, int64_t classes, int64_t* out) {
 void split_indices(const int64_t* index, int64_t n, int64_t size, int64_t wrap, int64_t* rows,
                    int64_t* rest) {
   const double inverse = 1 / static_cast<double>(size);  // 5x faster than dividing
-  parallel_each(n, kGrain, [&](int64_t i) {
+  parallel_each(n, kIndexGrain, [&](int64_t i) {
     const int64_t flat = index[i] + (index[i] < 0 ? wrap : 0);
     if (!rows) {
       rest[i] = flat;
@@ -179,7 +179,7 @@ void index_coordinates(const int64_t* indices, int64_t n, DimsRef sizes, int64_t
                        int64_t step) {
   const size_t nd = sizes.size();
   const int64_t row = sizes[nd - 1];
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(n, kIndexGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end;) {  // one row of the last dimension after the other
       int64_t rest = indices[i] / row, first = rest * row, last = i;
       while (last < end && indices[last] - first < row) ++last;

@@ -8,7 +8,7 @@
 namespace taeda::cpu::lapack {
 namespace {
 
-constexpr int64_t kNear = 320;  // rows of a matrix that fits
+constexpr int64_t kNearEig = 320;  // rows of a matrix that fits
 
 template <class T> const simd::SchurLoops<T>& schur_loops() {
   return typed<T>(TAEDA_PICK(schur_kernels));
@@ -75,7 +75,7 @@ void eig_real(int64_t n, const R* a, std::complex<R>* values, std::complex<R>* v
     call(Routines<R>::orghr, n, int64_t{low}, int64_t{high}, q, ld, tau, w.work, w.lwork, info);
   }
   for (int64_t c = 0; c + 2 < n; ++c) std::fill(h + c * ld + c + 2, h + c * ld + n, R(0));
-  if (n <= kNear) {
+  if (n <= kNearEig) {
     schur_loops<R>().to_blocks(n, ld, h, vectors ? q : nullptr);
     const int64_t all = vectors ? 1 : 0, one = 1;
     call(Routines<R>::lahqr, all, all, n, one, n, h, ld, re, im, one, n, q, ld, info);
@@ -176,7 +176,7 @@ void svd(MatrixBatch s, bool full, bool any_signs, T* a, Real<T>* values, T* u, 
       if (u && !full && m > 0 && 6 * n >= 11 * m &&
           svd_wide(m, n, a + i * m * n, values + i * k, u + i * u_step, vh + i * vh_step, info + i))
         return;
-      if (u && m == n && n > 2 && n <= kNear &&
+      if (u && m == n && n > 2 && n <= kNearEig &&
           svd_square(n, a + i * n * n, values + i * n, u + i * n * n, vh + i * n * n, info + i))
         return;
     }

@@ -12,7 +12,7 @@
 namespace taeda::cpu::lapack {
 namespace {
 
-constexpr int64_t kNear = 160;  // rows of a matrix that no longer fits
+constexpr int64_t kNearEigh = 160;  // rows of a matrix that no longer fits
 
 template <class T> const simd::EighLoops<T>& eigh_loops() {
   return typed<T>(TAEDA_PICK(eigh_kernels));
@@ -150,8 +150,8 @@ void eigh(int64_t batch, int64_t n, bool upper, bool vectors, T* a, Real<T>* val
     if constexpr (!is_complex<T>) {
       T* x = a + i * n * n;
       info[i] = 0;
-      if (n > 2 && n < kNear && eigh_near(n, upper, vectors, x, values + i * n)) return;
-      if (n >= kNear && vectors && is_moderate(largest_of(n, upper, x))) {
+      if (n > 2 && n < kNearEigh && eigh_near(n, upper, vectors, x, values + i * n)) return;
+      if (n >= kNearEigh && vectors && is_moderate(largest_of(n, upper, x))) {
         info[i] = eigh_large(n, upper, x, values + i * n);
         return;
       }

@@ -18,14 +18,14 @@ template <class T> const simd::ReflectorLoops<T>& reflector_loops() {
 
 namespace {
 
-constexpr int64_t kFew = 40, kNear = 80 << 10;  // reflectors, and bytes, that need no panels
-constexpr int64_t kPanel = 32;                  // reflectors
-constexpr int64_t kStrip = 128;                 // columns that a task multiplies
-constexpr int64_t kNarrow = 512;                // columns of a matrix cut into strips half as wide
+constexpr int64_t kFew = 40, kNearQr = 80 << 10;  // reflectors, and bytes, that need no panels
+constexpr int64_t kPanel = 32;                    // reflectors
+constexpr int64_t kStrip = 128;                   // columns that a task multiplies
+constexpr int64_t kNarrow = 512;  // columns of a matrix cut into strips half as wide
 
 int64_t strip_of(int64_t columns) { return columns > kNarrow ? kStrip : kStrip / 2; }
 template <class T> bool is_near(int64_t k, int64_t rows, int64_t cols) {
-  return k < kFew || rows * cols * int64_t{sizeof(T)} <= kNear;
+  return k < kFew || rows * cols * int64_t{sizeof(T)} <= kNearQr;
 }
 template <class T> int64_t space_of(int64_t rows, int64_t cols) {
   return simd::ReflectorLoops<T>::space(rows, cols);

@@ -7,8 +7,8 @@
 namespace taeda::cpu::lapack {
 namespace {
 
-constexpr int64_t kPanel = 64, kCholeskyBlock = 384;  // columns whose factors LAPACK finds
-constexpr int64_t kStrip = 128;                       // columns that a thread takes
+constexpr int64_t kSolvePanel = 64, kCholeskyBlock = 384;  // columns whose factors LAPACK finds
+constexpr int64_t kSolveStrip = 128;                       // columns that a thread takes
 constexpr int64_t kSmallCholesky = 8;
 
 // f(matrix, first, count) over the right sides of every matrix, each of which takes some `work`;
@@ -28,8 +28,9 @@ template <class F> void each_block(int64_t batch, int64_t sides, double work, F&
 
 // f(first, count) over strips of columns.
 template <class F> void each_strip(int64_t columns, F&& f) {
-  parallel_each((columns + kStrip - 1) / kStrip, 1,
-                [&](int64_t s) { f(s * kStrip, std::min(kStrip, columns - s * kStrip)); });
+  parallel_each((columns + kSolveStrip - 1) / kSolveStrip, 1, [&](int64_t s) {
+    f(s * kSolveStrip, std::min(kSolveStrip, columns - s * kSolveStrip));
+  });
 }
 
 // Exchanges rows of a (n columns) as the k pivots say; `step` -1: from the last one to the first.
@@ -46,7 +47,7 @@ int64_t half_of(int64_t n) { return (n / 2 + 15) / 16 * 16; }
 template <class T> int32_t lu_recursive(int64_t m, int64_t n, T* a, int64_t ld, int32_t* pivots) {
   const int64_t k = std::min(m, n), left = half_of(k), right = n - left;
   int32_t info = 0, later = 0;
-  if (k <= kPanel) {
+  if (k <= kSolvePanel) {
     call(Routines<T>::getrf, m, n, a, leading(ld), pivots, &info);
     return info;
   }
@@ -81,8 +82,8 @@ template <class T> int32_t cholesky_recursive(int64_t n, bool upper, T* a, int64
     solve_triangle(top, count, {.left = upper, .upper = upper, .unit = false, .trans = Trans::Conj},
                    a, ld, beside + first * (upper ? ld : 1), ld);
   });
-  for (int64_t j = 0; j < rest; j += kStrip) {
-    const int64_t width = std::min(kStrip, rest - j);
+  for (int64_t j = 0; j < rest; j += kSolveStrip) {
+    const int64_t width = std::min(kSolveStrip, rest - j);
     if (upper) {
       gemm(width, j + width, top, T(-1), {beside + j * ld, ld}, {beside, ld, Trans::Conj}, T(1),
            corner + j * ld, ld);
@@ -218,14 +219,14 @@ void cholesky_inverse(int64_t batch, int64_t n, bool upper, T* a, int32_t* info)
       if (info[i]) continue;
       std::fill_n(w, n * n, T(0));
       for (int64_t d = 0; d < n; ++d) w[d * (n + 1)] = T(1);
-      for (int64_t j = 0; j < n; j += kPanel) {
+      for (int64_t j = 0; j < n; j += kSolvePanel) {
         const int64_t at = j * (n + 1);
-        solve_triangle(n - j, std::min(kPanel, n - j), how, x + at, n, w + at, n);
+        solve_triangle(n - j, std::min(kSolvePanel, n - j), how, x + at, n, w + at, n);
       }
-      for (int64_t j = 0; j < n; j += kPanel) {
+      for (int64_t j = 0; j < n; j += kSolvePanel) {
         const int64_t at = j * (n + 1);
-        gemm(std::min(kPanel, n - j), n - j, n - j, T(1), {w + at, n}, {w + at, n, Trans::Conj},
-             T(0), x + at, n);
+        gemm(std::min(kSolvePanel, n - j), n - j, n - j, T(1), {w + at, n},
+             {w + at, n, Trans::Conj}, T(0), x + at, n);
       }
       plain::mirror(n, x);
     }

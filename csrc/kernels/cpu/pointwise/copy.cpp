@@ -11,7 +11,7 @@
 namespace taeda {
 namespace {
 
-constexpr int64_t kGrain = 32768;  // elements that are worth a thread's attention
+constexpr int64_t kCopyGrain = 32768;  // elements that are worth a thread's attention
 
 // Moves 2-D tiles where the source runs fastest along the other dimension, so that both sides use
 // whole cache lines.
@@ -47,9 +47,9 @@ template <class F> void run_transpose(const Plan& plan, int64_t planes, F&& plan
   // Tiles of each plane: a band of rows of src, and as many columns as are worth a thread's
   // attention.
   const int64_t rows = std::min(n, cpu::simd::transpose_rows(item));
-  const int64_t columns = std::min(m, (kGrain / rows + 63) / 64 * 64);
+  const int64_t columns = std::min(m, (kCopyGrain / rows + 63) / 64 * 64);
   const int64_t bands = (n + rows - 1) / rows, parts = (m + columns - 1) / columns;
-  parallel_each(planes * bands * parts, kGrain / (rows * columns), [&](int64_t t) {
+  parallel_each(planes * bands * parts, kCopyGrain / (rows * columns), [&](int64_t t) {
     const int64_t o = t / parts / bands, i = t / parts % bands * rows, j = t % parts * columns;
     kernel(plan.data[0] + plane_offset(0, o) + j * d + i * item, d,
            plan.data[1] + plane_offset(1, o) + i * s + j * item, s, std::min(rows, n - i),
@@ -77,7 +77,7 @@ void transpose_tiny_planes(const Plan& plan, int64_t begin, int64_t end) {
 }
 template <class T> void transpose_tiny_planes(const Plan& plan) {
   const int64_t n = plan.sizes[0], m = plan.sizes[1], planes = plan.sizes[2];
-  parallel_for(planes, kGrain / (n * m), [&](int64_t begin, int64_t end) {
+  parallel_for(planes, kCopyGrain / (n * m), [&](int64_t begin, int64_t end) {
     if (n == 3 && m == 3) transpose_tiny_planes<T, 3>(plan, begin, end);
     else if (n == 4 && m == 4) transpose_tiny_planes<T, 4>(plan, begin, end);
     else transpose_tiny_planes<T, 0>(plan, begin, end);
@@ -104,7 +104,7 @@ bool run_streamed(const Plan& plan) {
     return false;
   const StreamedCast cast = streamed_cast(plan.dtype[0], plan.dtype[1]);
   const int64_t block = bytes / item, blocks = (plan.numel + block - 1) / block;
-  parallel_for(blocks, kGrain / block, [&](int64_t begin, int64_t end) {
+  parallel_for(blocks, kCopyGrain / block, [&](int64_t begin, int64_t end) {
     char* dst = plan.data[0] + begin * bytes;
     const char* src = plan.data[1] + begin * block * source;
     int64_t n = std::min((end - begin) * block, plan.numel - begin * block);
@@ -160,7 +160,7 @@ void run_copy(const Plan& plan) {
   const Dims &n = plan.sizes, &d = plan.strides[0], &s = plan.strides[1];
   if (n.size() == 1) {
     if (run_streamed(plan)) return;
-    parallel_for(n[0], kGrain, [&](int64_t begin, int64_t end) {
+    parallel_for(n[0], kCopyGrain, [&](int64_t begin, int64_t end) {
       cast(plan.data[0] + begin * d[0], d[0], 0, plan.data[1] + begin * s[0], s[0], 0, end - begin,
            1);
     });
@@ -205,13 +205,13 @@ void run_copy(const Plan& plan) {
       cast(dst + begin * d[1], d[0], d[1], src + begin * s[1], s[0], s[1], n[0], end - begin);
     }
   };
-  if (plane >= 4 * kGrain) {
-    const int64_t grain = std::max<int64_t>(32, (kGrain / n[0] + 31) / 32 * 32);
+  if (plane >= 4 * kCopyGrain) {
+    const int64_t grain = std::max<int64_t>(32, (kCopyGrain / n[0] + 31) / 32 * 32);
     for (int64_t o = 0; o < outer; ++o) {
       parallel_for(n[1], grain, [&](int64_t begin, int64_t end) { run(o, begin, end); });
     }
   } else {
-    parallel_each(outer, kGrain / plane, [&](int64_t o) { run(o, 0, n[1]); });
+    parallel_each(outer, kCopyGrain / plane, [&](int64_t o) { run(o, 0, n[1]); });
   }
 }
 

@@ -8,14 +8,14 @@
 namespace taeda::cpu {
 namespace {
 
-constexpr int64_t kGrain = 32768;  // elements that are worth a thread's attention
+constexpr int64_t kFillGrain = 32768;  // elements that are worth a thread's attention
 
 [[gnu::optimize("O3")]] void step_up(uint64_t* to, int64_t n, uint64_t from, uint64_t step) {
   for (int64_t i = 0; i < n; ++i, from += step) to[i] = from;
 }
 
 void range(int64_t n, uint64_t start, uint64_t step, uint64_t* y) {
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+  parallel_for(n, kFillGrain, [&](int64_t begin, int64_t end) {
     step_up(y + begin, end - begin, start + static_cast<uint64_t>(begin) * step, step);
   });
 }
@@ -25,7 +25,7 @@ void triangle(const TriangleShape& s, const void* x, void* y) {
   const auto* source = static_cast<const char*>(x);
   const int64_t row_bytes = s.columns * s.item;
   const bool streamed = x && is_streamed(s.all_rows * row_bytes) && row_bytes >= 1024;
-  parallel_for(s.all_rows, kGrain / s.columns, [&](int64_t begin, int64_t end) {
+  parallel_for(s.all_rows, kFillGrain / s.columns, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const int64_t at = std::clamp<int64_t>(r % s.rows + s.diagonal + s.lower, 0, s.columns);
       const int64_t row = r * row_bytes, cut = row + at * s.item;
