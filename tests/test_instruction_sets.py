@@ -68,6 +68,7 @@ emulated = pytest.mark.skipif(
 )
 
 
+@pytest.mark.unsanitized("QEMU does not run sanitizers")
 @emulated
 def test_a_processor_below_v2_is_refused():
     run = import_taeda("qemu-x86_64", "-cpu", "core2duo")
@@ -76,6 +77,7 @@ def test_a_processor_below_v2_is_refused():
     assert "lacks sse4.1, sse4.2, popcnt" in run.stderr
 
 
+@pytest.mark.unsanitized("QEMU does not run sanitizers")
 @emulated
 @pytest.mark.parametrize("processor, level", [("Nehalem", "v2"), ("Haswell", "v3")])
 def test_a_processor_runs_the_highest_set_it_has(processor, level):
@@ -83,6 +85,7 @@ def test_a_processor_runs_the_highest_set_it_has(processor, level):
     assert run.stdout == level + "\n", run.stderr
 
 
+@pytest.mark.unsanitized("QEMU does not run sanitizers")
 @emulated
 def test_a_set_beyond_the_processor_gives_a_warning():
     run = import_taeda("qemu-x86_64", "-cpu", "Nehalem", TAEDA_CPU="v3")

@@ -122,6 +122,7 @@ def test_this_python_is_found():
     assert Path(_C.__file__).name.endswith(here.suffix(os.uname().machine))
 
 
+@pytest.mark.unsanitized("the sanitizer stands in for the C library")
 def test_what_the_module_asks_of_others():
     module = Path(_C.__file__).read_bytes()
     symbols = list(elf.dynamic_symbols(module))

@@ -73,9 +73,11 @@ def build(preset: str, jobs: int | None) -> None:
 
 def package(folder: Path) -> Path:
     """Lay out the package: this tree's Python files beside the module just built."""
-    top = folder / "package"
-    shutil.rmtree(top, ignore_errors=True)
+    tree = folder / "package"
+    shutil.rmtree(tree, ignore_errors=True)
+    top = tree / "python"
     (top / "taeda").mkdir(parents=True)
+    (tree / "csrc").symlink_to(ROOT / "csrc")  # what extensions include
     for path in (ROOT / "python" / "taeda").iterdir():
         if not path.name.startswith("_C.") and path.name != "__pycache__":
             (top / "taeda" / path.name).symlink_to(path)

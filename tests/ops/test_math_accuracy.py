@@ -85,6 +85,7 @@ def error(name, x):
     return np.where(same, 0, off / np.where(np.isfinite(unit), unit, 1))
 
 
+@pytest.mark.unsanitized("the bounds are of a build that fuses products with sums")
 @pytest.mark.parametrize("name", CASES)
 def test_every_magnitude(name):
     _, x, bound = CASES[name]

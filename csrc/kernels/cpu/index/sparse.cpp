@@ -5,7 +5,6 @@
 #include <complex>
 #include <type_traits>
 
-#include "base/cpu_features.h"
 #include "base/dtype.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/table.h"
@@ -55,21 +54,18 @@ constexpr bool has_kernel = std::is_same_v<T, float> || std::is_same_v<T, double
 template <class T>
 bool sparse_product(const CsrRows& m, const T* values, const T* x, int64_t width, T* y) {
   if constexpr (has_kernel<T>) {
-    if (width == 1 && values) {
-      const auto product = typed<T>(TAEDA_PICK(sparse_kernels)).times_vector;
-      return in_ranges(m, 1, [&](int64_t begin, int64_t end) {
-        return m.start[begin] >= 0 && m.start[end] <= m.count &&
-               product(m.start + begin, end - begin, m.column, values, x, m.columns, y + begin);
-      });
-    }
-  }
-  const bool fetch = m.columns * width * static_cast<int64_t>(sizeof(T)) > caches().l2;
-  return for_rows(m, width, [&](int64_t begin, int64_t end) {
-    if constexpr (has_kernel<T>) {
-      typed<T>(TAEDA_PICK(sparse_kernels))
-          .product(m.start + begin, end - begin, m.column, values, x, width, fetch,
-                   y + begin * width);
-    } else {
+    const auto& kernels = typed<T>(TAEDA_PICK(sparse_kernels));
+    const bool fetch = simd::fetches_rows(m.columns, width * static_cast<int64_t>(sizeof(T)));
+    return in_ranges(m, width, [&](int64_t begin, int64_t end) {
+      const int64_t *start = m.start + begin, rows = end - begin;
+      if (start[0] < 0 || start[rows] > m.count) return false;
+      T* to = y + begin * width;
+      if (width == 1 && values)
+        return kernels.times_vector(start, rows, m.column, values, x, m.columns, to);
+      return kernels.product(start, rows, m.column, values, x, m.columns, width, fetch, to);
+    });
+  } else {
+    return for_rows(m, width, [&](int64_t begin, int64_t end) {
       std::fill(y + begin * width, y + end * width, T(0));
       for (int64_t i = begin; i < end; ++i) {
         for (int64_t k = m.start[i]; k < m.start[i + 1]; ++k) {
@@ -78,8 +74,8 @@ bool sparse_product(const CsrRows& m, const T* values, const T* x, int64_t width
           for (int64_t j = 0; j < width; ++j) y[i * width + j] += value * row[j];
         }
       }
-    }
-  });
+    });
+  }
 }
 
 template <class T>

@@ -42,8 +42,7 @@ template <class R> void normalize(int64_t n, std::complex<R>* v) {
     square += std::norm(v[i]);
     if (std::norm(v[i]) > std::norm(*largest)) largest = v + i;
   }
-  const bool real = largest->imag() == 0;
-  const auto factor = real ? R(1) : std::conj(*largest) / std::abs(*largest);
+  const auto factor = largest->imag() == 0 ? R(1) : std::conj(*largest) / std::abs(*largest);
   for (int64_t i = 0; i < n; ++i) v[i] *= factor / std::sqrt(square);
 }
 
@@ -77,7 +76,7 @@ void eig_real(int64_t n, const R* a, std::complex<R>* values, std::complex<R>* v
   for (int64_t c = 0; c + 2 < n; ++c) std::fill(h + c * ld + c + 2, h + c * ld + n, R(0));
   if (n <= kNearEig) {
     schur_loops<R>().to_blocks(n, ld, h, vectors ? q : nullptr);
-    const int64_t all = vectors ? 1 : 0, one = 1;
+    const int64_t one = 1, all = vectors ? one : 0;
     call(Routines<R>::lahqr, all, all, n, one, n, h, ld, re, im, one, n, q, ld, info);
   } else {
     call(Routines<R>::hseqr, vectors ? 'S' : 'E', vectors ? 'V' : 'N', n, int64_t{low},

@@ -5,10 +5,8 @@
 #include <cmath>
 #include <vector>
 
-#include "base/cpu_features.h"
 #include "base/thread_pool.h"
 #include "kernels/cpu/common/table.h"
-#include "kernels/cpu/index/simd/combine.h"
 #include "kernels/cpu/index/simd/sparse.h"
 #include "kernels/cpu/nn/simd/norm.h"
 
@@ -70,13 +68,11 @@ template <class T>
 bool sum_rows(int64_t bags, int64_t size, int64_t rows, int64_t width, const T* table,
               const int64_t* index, T* out) {
   const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(1, size * width));
-  const bool fetch = rows * width * static_cast<int64_t>(sizeof(T)) > caches().l2;
+  const bool fetch = simd::fetches_rows(rows, width * static_cast<int64_t>(sizeof(T)));
   std::atomic<bool> ok = true;
   parallel_for(bags, grain, [&](int64_t begin, int64_t end) {
-    // Products with a sparse matrix of ones, so many of its rows at a time that the indices stay in
-    // the first cache from their check to their use.
-    constexpr int64_t near = 2048;
-    const int64_t most = std::clamp<int64_t>(near / std::max<int64_t>(1, size), 1, end - begin);
+    // Products with a sparse matrix of ones, some of its rows at a time.
+    const int64_t most = std::clamp<int64_t>(2048 / std::max<int64_t>(1, size), 1, end - begin);
     std::vector<int64_t> start(static_cast<size_t>(most) + 1);
     for (size_t i = 0; i < start.size(); ++i) start[i] = static_cast<int64_t>(i) * size;
     const std::vector<T> ones(width == 1 ? static_cast<size_t>(most * size) : 0, T(1));
@@ -84,16 +80,11 @@ bool sum_rows(int64_t bags, int64_t size, int64_t rows, int64_t width, const T* 
     for (int64_t i = begin; i < end; i += most) {
       const int64_t n = std::min(most, end - i);
       const int64_t* from = index + i * size;
-      bool right = true;
-      if (width == 1) {
-        right =
-            kernels.times_vector(start.data(), n, from, ones.data(), table, rows, out + i * width);
-      } else {
-        right = !TAEDA_PICK(index_kernels).any_outside(from, n * size, 0, rows);
-        if (right)
-          kernels.product(start.data(), n, from, nullptr, table, width, fetch, out + i * width);
-      }
-      if (!right) ok = false;
+      T* to = out + i * width;
+      if (!(width == 1
+                ? kernels.times_vector(start.data(), n, from, ones.data(), table, rows, to)
+                : kernels.product(start.data(), n, from, nullptr, table, rows, width, fetch, to)))
+        ok = false;
     }
   });
   return ok;

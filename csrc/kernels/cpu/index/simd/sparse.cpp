@@ -5,26 +5,34 @@
 namespace taeda::cpu::simd::TAEDA_ISA {
 namespace {
 
-constexpr int64_t kAhead = 8;  // elements between a row's prefetch and its use
+constexpr int64_t kAhead = 16;  // elements between a row's prefetch and its use
 
-// The elements of one row of the matrix, all ones where `values` is null; rows of x are prefetched
-// for elements before `known`.
+// The elements of one row of the matrix, all ones where `values` is null. x has `size` rows, which
+// are prefetched for elements before `known`.
 template <class T> struct Elements {
   const int64_t* column;
   const T* values;
-  int64_t begin, end, known;
+  int64_t begin, end, known, size;
+
+  FN bool has(int64_t k) const {
+    return static_cast<uint64_t>(column[k]) < static_cast<uint64_t>(size);
+  }
 };
 
 // N registers of the result stay in registers while the rows of x go by. The last of them is at
 // `last`, so that it can end where the row does. Few registers would wait for the addition before,
 // so several rows of x are added up apart.
 template <int N, bool kOnes, class T>
-FN void sum_block(const Elements<T>& e, const T* x, int64_t width, int64_t last, T* y) {
+FN bool sum_block(const Elements<T>& e, const T* x, int64_t width, int64_t last, T* y) {
+  bool right = true;
   constexpr int64_t lanes = kLanes<T>, bytes = N * kRegisterBytes;
   constexpr int kApart = N <= 2 ? 4 : N <= 4 ? 2 : 1;
   Vec<T> sum[kApart][N] = {};
   const auto add = [&](int64_t k, Vec<T>* to) {
-    if (k + kAhead < e.known) prefetch<3>(x + e.column[k + kAhead] * width, bytes);
+    if (k + kAhead < e.known && e.has(k + kAhead))
+      prefetch<3>(x + e.column[k + kAhead] * width, bytes);
+    if (!e.has(k)) [[unlikely]]
+      return void(right = false);
     const T* row = x + e.column[k] * width;
     for (int i = 0; i < N; ++i) {
       const auto taken = load(row + (i + 1 < N ? i * lanes : last));
@@ -40,37 +48,35 @@ FN void sum_block(const Elements<T>& e, const T* x, int64_t width, int64_t last,
     for (int v = 0; v < u; ++v)
       for (int i = 0; i < N; ++i) sum[v][i] += sum[v + u][i];
   for (int i = 0; i < N; ++i) store(y + (i + 1 < N ? i * lanes : last), sum[0][i]);
+  return right;
 }
 template <bool kOnes, class T>
-FN void sum_tail(const Elements<T>& e, const T* x, int64_t width, const FirstLanes<T>& tail, T* y) {
+FN bool sum_tail(const Elements<T>& e, const T* x, int64_t width, const FirstLanes<T>& tail, T* y) {
   Vec<T> sum{};
+  bool right = true;
   for (int64_t k = e.begin; k < e.end; ++k) {
+    if (!(right &= e.has(k))) break;
     const auto taken = tail.load(x + e.column[k] * width);
     if constexpr (kOnes) sum += taken;
     else sum += broadcast_to<T>(e.values[k]) * taken;
   }
   tail.store(y, sum);
+  return right;
 }
 
 // A row of at least one register: blocks of eight, and the rest in one that may overlap them.
 template <bool kOnes, class T>
-FN void sum_row(const Elements<T>& e, const T* x, int64_t width, T* y) {
+FN bool sum_row(const Elements<T>& e, const T* x, int64_t width, T* y) {
   constexpr int64_t lanes = kLanes<T>, wide = 8 * lanes;
+  bool right = true;
   int64_t j = 0;
-  for (; j + wide <= width; j += wide) sum_block<8, kOnes>(e, x + j, width, wide - lanes, y + j);
-  const int64_t last = width - lanes - j;  // where the last register begins
-  const auto rest = [&]<int N>() { sum_block<N, kOnes>(e, x + j, width, last, y + j); };
-  switch ((width - j + lanes - 1) / lanes) {
-    case 1: return rest.template operator()<1>();
-    case 2: return rest.template operator()<2>();
-    case 3: return rest.template operator()<3>();
-    case 4: return rest.template operator()<4>();
-    case 5: return rest.template operator()<5>();
-    case 6: return rest.template operator()<6>();
-    case 7: return rest.template operator()<7>();
-    case 8: return rest.template operator()<8>();
-    default: return;
-  }
+  for (; j + wide <= width; j += wide)
+    right &= sum_block<8, kOnes>(e, x + j, width, wide - lanes, y + j);
+  const int64_t rest = (width - j + lanes - 1) / lanes, last = width - lanes - j;
+  [&]<int... N>(std::integer_sequence<int, N...>) {
+    ((rest == N + 1 && (right &= sum_block<N + 1, kOnes>(e, x + j, width, last, y + j))), ...);
+  }(std::make_integer_sequence<int, 8>());
+  return right;
 }
 
 // The sum of one row's elements times those of a vector that their columns name; `right` becomes
@@ -130,20 +136,24 @@ bool times_vector(const int64_t* start, int64_t rows, const int64_t* column, con
 }
 
 template <bool kOnes, class T>
-void product_of(const int64_t* start, int64_t rows, const int64_t* column, const T* values,
-                const T* x, int64_t width, bool fetch, T* y) {
+bool product_of(const int64_t* start, int64_t rows, const int64_t* column, const T* values,
+                const T* x, int64_t size, int64_t width, bool fetch, T* y) {
   const FirstLanes<T> tail(width);
+  const int64_t last = start[rows];
+  bool right = true;
   for (int64_t i = 0; i < rows; ++i, y += width) {
-    const Elements<T> e{column, values, start[i], start[i + 1], fetch ? start[rows] : 0};
-    if (width >= kLanes<T>) sum_row<kOnes>(e, x, width, y);
-    else sum_tail<kOnes>(e, x, width, tail, y);
+    if (start[i] > start[i + 1] || start[i + 1] > last) return false;
+    const Elements<T> e{column, values, start[i], start[i + 1], fetch ? last : 0, size};
+    right &=
+        width >= kLanes<T> ? sum_row<kOnes>(e, x, width, y) : sum_tail<kOnes>(e, x, width, tail, y);
   }
+  return right;
 }
 template <class T>
-void product(const int64_t* start, int64_t rows, const int64_t* column, const T* values, const T* x,
-             int64_t width, bool fetch, T* y) {
-  if (values) product_of<false>(start, rows, column, values, x, width, fetch, y);
-  else product_of<true>(start, rows, column, values, x, width, fetch, y);
+bool product(const int64_t* start, int64_t rows, const int64_t* column, const T* values, const T* x,
+             int64_t size, int64_t width, bool fetch, T* y) {
+  if (values) return product_of<false>(start, rows, column, values, x, size, width, fetch, y);
+  return product_of<true>(start, rows, column, values, x, size, width, fetch, y);
 }
 
 template <class T>

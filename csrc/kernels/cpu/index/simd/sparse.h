@@ -9,13 +9,20 @@
 
 namespace taeda::cpu::simd {
 
+// Whether rows that are read here and there are worth prefetching: long ones from the second cache,
+// all from beyond it.
+inline bool fetches_rows(int64_t rows, int64_t bytes) {
+  return rows * bytes > (bytes < 256 ? caches().l2 : caches().l1);
+}
+
 template <class T> struct SparseLoops {
   // Row i of y (rows x width) = the sum of values[k] * row column[k] of x over row i's elements k.
-  // Without `values` they are ones. `fetch`: rows of x are worth prefetching.
-  void (*product)(const int64_t* start, int64_t rows, const int64_t* column, const T* values,
-                  const T* x, int64_t width, bool fetch, T* y);
-  // The same of a vector x of `size` elements. False where a row ends before it begins or after the
-  // last one's end, or a column is outside; start[0] and start[rows] are in order.
+  // Without `values` they are ones. x has `size` rows, which are worth prefetching where `fetch`.
+  // False where a row ends before it begins or after the last one's end, or a column is outside;
+  // start[0] and start[rows] are in order.
+  bool (*product)(const int64_t* start, int64_t rows, const int64_t* column, const T* values,
+                  const T* x, int64_t size, int64_t width, bool fetch, T* y);
+  // The same of a vector x.
   bool (*times_vector)(const int64_t* start, int64_t rows, const int64_t* column, const T* values,
                        const T* x, int64_t size, T* y);
   // out[k] = the inner product of a's row i and row column[k] of b, for row i's elements k.
