@@ -319,6 +319,17 @@ def test_eig(n, dtype, kind):
         assert max(gaps.min(0).max(), gaps.min(1).max()) < near * size
 
 
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64], ids=str)
+@pytest.mark.parametrize("n", [2, 34, 330])
+def test_eig_of_the_largest_and_the_smallest_numbers(n, dtype):
+    turns = np.kron(np.eye(n // 2), np.array([[0, 1], [-1, 0]]))
+    for size in (taeda.finfo(dtype).max, taeda.finfo(dtype).tiny / 1024):
+        w, v = L.eig(taeda.tensor(turns * size, dtype=dtype))
+        lengths = np.abs(w.numpy().astype(np.complex128).imag / size)
+        assert lengths.tolist() == pytest.approx([1] * n, rel=1e-6)
+        assert np.allclose(np.linalg.norm(v.numpy(), axis=0), 1, atol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("norm", [0, 1e-9, 0.014, 0.016, 0.25, 0.43, 0.9, 1.9, 2.1, 3.9, 5.3, 40])
 def test_exponentials_of_every_degree(norm, dtype):

@@ -63,7 +63,7 @@ void eig_real(int64_t n, const R* a, std::complex<R>* values, std::complex<R>* v
   };
   if (w.lwork < 0) return vectors_of_triangle();
   const R most = reflector_loops<R>().largest_size(n * n, a);
-  const R scale = most > 0 ? std::exp2(std::floor(std::log2(most))) : R(1);
+  const R scale = most > 0 ? std::ldexp(R(1), std::ilogb(most)) : R(1);
   std::fill_n(h, ld * n, R(0));
   for (int64_t c = 0; c < n; ++c)
     std::transform(a + c * n, a + (c + 1) * n, h + c * ld, [scale](R x) { return x / scale; });
