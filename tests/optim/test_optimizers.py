@@ -469,6 +469,7 @@ def test_an_optimizer_around_another():
     class Around(optim.Optimizer):
         def __init__(self, inner):
             self.inner = inner
+            self._patch_step_function()  # as packages do
 
         def step(self, closure=None):
             return self.inner.step(closure)

@@ -186,6 +186,10 @@ class Optimizer:
             if name not in self.__dict__:
                 setattr(self, name, OrderedDict())
 
+    def _patch_step_function(self) -> None:
+        """What wrappers that do not call ``__init__`` call for their hooks, by PyTorch's name."""
+        self._prepare_hooks()
+
     def _watch_named(self) -> None:
         """Look out for stale gradients of parameters that have names to report them by."""
         named = any("param_names" in group for group in self.param_groups)
