@@ -76,9 +76,9 @@ def test_gradient_needs_one_row_for_each_index():
 
 
 @pytest.mark.parametrize("dtype", [taeda.float32, taeda.float64])
-@pytest.mark.parametrize("width", [1, 5, 64])
+@pytest.mark.parametrize("width", [1, 5, 33, 64, 200])
 def test_bags_check_every_index(dtype, width):
-    """Bags are summed some at a time, and their indices are checked shortly before."""
+    """Each is checked where its row is read, in loops for rows of several lengths."""
     table = taeda.arange(7 * width, dtype=dtype).reshape(7, width)
     index = taeda.arange(300 * 30).reshape(300, 30) % 7
     bags = taeda.nn.functional.embedding_bag
@@ -90,5 +90,9 @@ def test_bags_check_every_index(dtype, width):
             spoilt[bag, at] = wrong
             with pytest.raises(RuntimeError, match=f"got index {wrong} for a table of 7 rows"):
                 bags(spoilt, table, mode="sum")
+            starts, weights = taeda.arange(0, 9000, 30), taeda.ones(9000, dtype=dtype)
+            for given in (None, weights):
+                with pytest.raises(RuntimeError, match="embedding_bag"):
+                    bags(spoilt.flatten(), table, starts, mode="sum", per_sample_weights=given)
     with pytest.raises(RuntimeError, match="got index 9"):
         bags(taeda.full((2, 3), 9), taeda.ones(7, 0), mode="sum")

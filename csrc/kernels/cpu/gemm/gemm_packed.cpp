@@ -15,14 +15,13 @@
 namespace taeda::cpu {
 namespace {
 
-constexpr int64_t kPanelBlock = 45
-                                << 10;  // bytes of a panel and of a tile's rows: in the first cache
-constexpr int64_t kGroups = 16;         // tiles of rows that are packed at a time
-constexpr int64_t kFewTileRows = 16;    // that do not pay for packing b
-constexpr int64_t kNearest = 1 << 15;   // bytes of a transposed left side that is not packed
-constexpr int64_t kNear = 1 << 17;      // bytes of a right side that is not packed
-constexpr int64_t kShared = 1 << 22;    // elements that are packed once for all tasks
-constexpr int64_t kPackTask = 1 << 15;  // of them, worth another thread
+constexpr int64_t kPanelBlock = 45 << 10;  // bytes of a panel and a tile's rows: in the first cache
+constexpr int64_t kGroups = 16;            // tiles of rows that are packed at a time
+constexpr int64_t kFewTileRows = 16;       // that do not pay for packing b
+constexpr int64_t kNearest = 1 << 15;      // bytes of a transposed left side that is not packed
+constexpr int64_t kNear = 1 << 17;         // bytes of a right side that is not packed
+constexpr int64_t kShared = 1 << 22;       // elements that are packed once for all tasks
+constexpr int64_t kPackTask = 1 << 15;     // of them, worth another thread
 constexpr int64_t kMostCols = 512;
 
 // Elements of T, which are converted to what they are summed in when they are packed.
