@@ -73,7 +73,7 @@ def add(path: Path, code: str) -> None:
 
 INCLUDE = re.compile(r'^#include "(\S+)"', re.MULTILINE)
 # The module's objects; those of a target's precompiled headers (.gch) are none.
-OBJECTS = re.compile(r"/(core|_C|nanobind[\w-]*|simd_\w+)\.dir/.*\.o$")
+OBJECTS = re.compile(r"/(core|kernels|lapack|_C|nanobind[\w-]*|simd_\w+)\.dir/.*\.o$")
 
 
 class Object:
@@ -85,7 +85,7 @@ class Object:
         self.path = build / self.words[self.words.index("-o") + 1]
         self.level = re.search(r"/simd_(v\d|base)", str(self.path))
         # Several files may be compiled as one, which includes them by their whole paths.
-        united = "/core.dir/Unity/" in str(self.source)
+        united = re.search(r"/(core|kernels|lapack)\.dir/Unity/", str(self.source))
         self.text = self.source.read_text() if united else ""
         self.files = [Path(name) for name in INCLUDE.findall(self.text)] or [self.source]
 

@@ -294,11 +294,10 @@ void ldl_solve(MatrixBatch s, bool hermitian, const T* ld, const int32_t* pivots
 
 }  // namespace
 
-#define TAEDA_INSTANTIATE(T)                                                                 \
-  template void solve_triangle<T>(int64_t, int64_t, TriangularSystem, const T*, int64_t, T*, \
-                                  int64_t);
-TAEDA_INSTANTIATE(float)
-TAEDA_INSTANTIATE(double)
+template void solve_triangle<float>(int64_t, int64_t, TriangularSystem, const float*, int64_t,
+                                    float*, int64_t);
+template void solve_triangle<double>(int64_t, int64_t, TriangularSystem, const double*, int64_t,
+                                     double*, int64_t);
 
 }  // namespace taeda::cpu::lapack
 

@@ -9,7 +9,7 @@
 namespace taeda::cpu {
 namespace {
 
-constexpr int64_t kGrain = 1 << 15;
+constexpr int64_t kUnscaleGrain = 1 << 15;
 
 // Whether all were finite.
 template <class S, class T> bool multiply_all(S* data, int64_t n, T factor) {
@@ -38,7 +38,7 @@ bool multiply(const ScaledGradient& g, int64_t begin, int64_t end, float factor)
 void unscale(std::span<const ScaledGradient> grads, const float* factor, float* found) {
   std::atomic<bool> finite = true;
   for (const ScaledGradient& g : grads) {
-    parallel_for(g.n, kGrain, [&](int64_t begin, int64_t end) {
+    parallel_for(g.n, kUnscaleGrain, [&](int64_t begin, int64_t end) {
       if (!multiply(g, begin, end, *factor)) finite = false;
     });
   }

@@ -12,7 +12,7 @@
 namespace taeda::cpu {
 namespace {
 
-template <class T> const simd::CtcLoops<T>& loops() { return typed<T>(TAEDA_PICK(ctc_kernels)); }
+template <class T> const auto& ctc_loops() { return typed<T>(TAEDA_PICK(ctc_kernels)); }
 
 template <class T> constexpr T kNever = -std::numeric_limits<T>::infinity();
 
@@ -45,10 +45,10 @@ template <class T> class States {
   }
   // To `now`, from what `remember` was given last: the states before, or those behind.
   void forward(const T* p, T* now) const {
-    loops<T>().step(last() + 2, last() + 1, last(), gate_.data(), p, count_, now);
+    ctc_loops<T>().step(last() + 2, last() + 1, last(), gate_.data(), p, count_, now);
   }
   void backward(const T* p, T* now) const {
-    loops<T>().step(last(), last() + 1, last() + 2, gate_.data() + 2, p, count_, now);
+    ctc_loops<T>().step(last(), last() + 1, last() + 2, gate_.data() + 2, p, count_, now);
   }
   void remember(const T* now, int64_t behind) { std::copy_n(now, count_, last_.data() + behind); }
 
@@ -102,12 +102,12 @@ void backward_one(const CtcShape& b, int64_t n, const T* log_probs, const T* alp
     }
     states.remember(beta.data(), 0);
     // The probability of all paths through each class at this step.
-    loops<T>().through(alpha + t * b.width, beta.data(), here, loss, count, share.data());
+    ctc_loops<T>().through(alpha + t * b.width, beta.data(), here, loss, count, share.data());
     std::fill(through.begin(), through.end(), T(0));
     for (int64_t s = 0; s < count; ++s)
       through[static_cast<size_t>(states.label(s))] += share[static_cast<size_t>(s)];
-    loops<T>().differences(p + t * row, through.data(), loss, upstream, b.classes,
-                           grad + t * row + n * b.classes);
+    ctc_loops<T>().differences(p + t * row, through.data(), loss, upstream, b.classes,
+                               grad + t * row + n * b.classes);
   }
 }
 

@@ -15,9 +15,7 @@
 namespace taeda::cpu {
 namespace {
 
-template <class T> const simd::DistanceLoops<T>& loops() {
-  return typed<T>(TAEDA_PICK(distance_kernels));
-}
+template <class T> const auto& distance_loops() { return typed<T>(TAEDA_PICK(distance_kernels)); }
 
 // The sum of the squares, or of the absolute values, of a[i] - b[i], in as many parts as fill a few
 // registers, so that the order of the additions does not keep a compiler from making vectors of
@@ -84,7 +82,7 @@ template <class T> class Others {
   // Those from `first` on.
   void distances(const T* a, int64_t batch, int64_t first, T* out) const {
     if (by_columns_) {
-      const auto row = p_ == 2 ? loops<T>().euclidean : loops<T>().absolute;
+      const auto row = p_ == 2 ? distance_loops<T>().euclidean : distance_loops<T>().absolute;
       return row(a, columns_.data() + batch * k_ * step_ + first, n_ - first, step_, k_, out);
     }
     for (int64_t j = first; j < n_; ++j) *out++ = distance(a, b_ + (batch * n_ + j) * k_, k_, p_);
@@ -105,13 +103,13 @@ template <class T> class Others {
   Scratch<T> columns_;
 };
 
-int64_t row_grain(int64_t work) { return std::max<int64_t>(1, 65536 / std::max<int64_t>(1, work)); }
+int64_t row_chunk(int64_t work) { return std::max<int64_t>(1, 65536 / std::max<int64_t>(1, work)); }
 
 template <class T>
 void pairs(const T* a, const T* b, T* out, int64_t batches, int64_t m, int64_t n, int64_t k,
            double p) {
   const Others<T> others(b, batches, n, k, p, m >= 4 && (n > 4 || k > 8));
-  parallel_each(batches * m, row_grain(n * k),
+  parallel_each(batches * m, row_chunk(n * k),
                 [&](int64_t i) { others.distances(a + i * k, i / m, 0, out + i * n); });
 }
 
@@ -131,10 +129,11 @@ void pairs_by_product(const T* a, const T* b, T* out, int64_t batches, int64_t m
   };
   const std::vector<T> norms_a = squared_norms(a, batches * m),
                        norms_b = squared_norms(b, batches * n);
-  parallel_each(batches * m, row_grain(4 * n), [&](int64_t i) {
+  parallel_each(batches * m, row_chunk(4 * n), [&](int64_t i) {
     const int64_t first = i / m * n;
     T* row = out + i * n;
-    if (loops<T>().from_products(norms_a[static_cast<size_t>(i)], norms_b.data() + first, n, row))
+    if (distance_loops<T>().from_products(norms_a[static_cast<size_t>(i)], norms_b.data() + first,
+                                          n, row))
       return;
     for (int64_t j = 0; j < n; ++j) {
       if (row[j] < 0) row[j] = distance(a + i * k, b + (first + j) * k, k, T(2));
@@ -144,7 +143,7 @@ void pairs_by_product(const T* a, const T* b, T* out, int64_t batches, int64_t m
 
 template <class T> void own_pairs(const T* a, T* out, int64_t n, int64_t k, double p) {
   const Others<T> others(a, 1, n, k, p, n >= 4);
-  parallel_each(n, row_grain(n * k), [&](int64_t i) {
+  parallel_each(n, row_chunk(n * k), [&](int64_t i) {
     others.distances(a + i * k, 0, i + 1, out + i * (2 * n - i - 1) / 2);
   });
 }
@@ -165,8 +164,8 @@ template <class T> void pairs_of_square(const T* square, T* pairs, int64_t n) {
 template <class T>
 void sum_signs(const T* g, const T* a, const T* b, T* gx, int64_t batches, int64_t m, int64_t n,
                int64_t k) {
-  parallel_each(batches * m, row_grain(n * k), [&](int64_t i) {
-    loops<T>().signs(g + i * n, a + i * k, b + i / m * n * k, n, k, gx + i * k);
+  parallel_each(batches * m, row_chunk(n * k), [&](int64_t i) {
+    distance_loops<T>().signs(g + i * n, a + i * k, b + i / m * n * k, n, k, gx + i * k);
   });
 }
 

@@ -12,11 +12,9 @@
 namespace taeda::cpu {
 namespace {
 
-template <class T> const simd::SoftmaxLoops<T>& loops() {
-  return typed<T>(TAEDA_PICK(softmax_kernels));
-}
+template <class T> const auto& nll_loops() { return typed<T>(TAEDA_PICK(softmax_kernels)); }
 
-int64_t row_grain(const NllShape& s) {
+int64_t nll_grain(const NllShape& s) {
   return std::max<int64_t>(1, 8192 / std::max<int64_t>(s.classes, 1));
 }
 
@@ -71,8 +69,8 @@ void nll_backward(const NllShape& s, const T* g, int64_t g_step, const double* t
 template <class T>
 void entropy(const NllShape& s, Reduction reduction, const T* x, const int64_t* target,
              const T* weight, T* loss, double* stats, double* total) {
-  parallel_for(s.batch, row_grain(s), [&](int64_t begin, int64_t end) {
-    loops<T>().entropy_stats(end - begin, s.classes, x + begin * s.classes, stats + 2 * begin);
+  parallel_for(s.batch, nll_grain(s), [&](int64_t begin, int64_t end) {
+    nll_loops<T>().entropy_stats(end - begin, s.classes, x + begin * s.classes, stats + 2 * begin);
   });
   reduced(s, reduction, target, weight, loss, total, [&](int64_t i, int64_t at) {
     return std::log(stats[2 * i + 1]) - (x[at] - stats[2 * i]);
@@ -85,7 +83,7 @@ void entropy_backward(const NllShape& s, const T* g, int64_t g_step, const doubl
                       T* gx) {
   const double scale = total ? 1 / *total : 1;
   const bool streamed = is_streamed(s.batch * s.classes * static_cast<int64_t>(sizeof(T)));
-  parallel_each(s.batch, row_grain(s), [&](int64_t i) {
+  parallel_each(s.batch, nll_grain(s), [&](int64_t i) {
     const int64_t t = target[i], at = i * s.classes;
     if (t == s.ignore_index) {
       std::fill_n(gx + at, s.classes, T(0));
@@ -94,8 +92,8 @@ void entropy_backward(const NllShape& s, const T* g, int64_t g_step, const doubl
     const double factor = scale * g[i * g_step] * (weight ? weight[t] : T(1));
     T own;  // computed apart: reading back what was stored non-temporally
             // would wait for memory
-    loops<T>().scaled_softmax(x + at + t, 1, stats + 2 * i, factor, &own, false);
-    loops<T>().scaled_softmax(x + at, s.classes, stats + 2 * i, factor, gx + at, streamed);
+    nll_loops<T>().scaled_softmax(x + at + t, 1, stats + 2 * i, factor, &own, false);
+    nll_loops<T>().scaled_softmax(x + at, s.classes, stats + 2 * i, factor, gx + at, streamed);
     gx[at + t] = own - static_cast<T>(factor);
   });
 }

@@ -19,7 +19,7 @@ namespace {
 
 int64_t grain_for(int64_t work) { return std::max<int64_t>(1, 8192 / std::max<int64_t>(work, 1)); }
 
-template <class T> const simd::NormLoops<T>& loops() { return typed<T>(TAEDA_PICK(norm_kernels)); }
+template <class T> const auto& norm_loops() { return typed<T>(TAEDA_PICK(norm_kernels)); }
 
 // Whether rows of n elements are written by non-temporal stores: then each begins at a cache line.
 template <class T> bool streams_rows(int64_t rows, int64_t n, const T* y) {
@@ -88,7 +88,7 @@ template <class T> struct RowGradients {
   const T *mean, *rstd, *weight;
   T *gw, *gb;  // both or none
   const int64_t n = s.channels * s.spatial;
-  const simd::NormLoops<T>& f = loops<T>();
+  const simd::NormLoops<T>& f = norm_loops<T>();
 
   // gx of each row by itself. Where weights are shared by `spatial` elements, the sums over those
   // give the weights' gradients too.
@@ -188,7 +188,7 @@ template <class T> void prefetch_row(const T* x, int64_t n) {
 // The moments of a channel: those of its rows, merged in order (Chan et al., 1979).
 template <class T>
 void moments_of_channel(const BatchNormShape& s, const T* x, int64_t c, T& mean_out, T& var_out) {
-  const auto& f = loops<T>();
+  const auto& f = norm_loops<T>();
   const double n = static_cast<double>(s.spatial);
   double mean = 0, squares = 0;
   for (int64_t b = 0; b < s.batch; ++b) {
@@ -206,7 +206,7 @@ void moments_of_channel(const BatchNormShape& s, const T* x, int64_t c, T& mean_
 // The moments of columns: those of runs of rows that a cache holds, merged in order.
 template <class T>
 void column_moments(const BatchNormShape& s, const T* x, T* mean, T* var, T* invstd) {
-  const auto& f = loops<T>();
+  const auto& f = norm_loops<T>();
   for_columns(s.channels, s.batch, [&](int64_t first, int64_t width) {
     double m[simd::kColumns], v[simd::kColumns], all_m[simd::kColumns] = {},
                                                  all_v[simd::kColumns] = {};
@@ -235,7 +235,7 @@ void column_moments(const BatchNormShape& s, const T* x, T* mean, T* var, T* inv
 template <class T>
 void normalize(const BatchNormShape& s, const T* x, const T* mean, const T* invstd, const T* weight,
                const T* bias, T* y) {
-  const auto& f = loops<T>();
+  const auto& f = norm_loops<T>();
   auto scale_of = [&](int64_t c) { return invstd[c] * (weight ? weight[c] : T(1)); };
   if (s.spatial == 1) {
     const int64_t n = s.channels;
@@ -261,7 +261,7 @@ void normalize(const BatchNormShape& s, const T* x, const T* mean, const T* invs
 template <class T>
 void batch_norm_training(const BatchNormShape& s, const T* x, const T* weight, const T* bias,
                          T* mean, T* var, T* invstd, T* y) {
-  const auto& f = loops<T>();
+  const auto& f = norm_loops<T>();
   const bool at_once = s.spatial != 1 && s.channels >= 16;  // which keep all threads busy
   const bool streamed = streams_rows(s.batch * s.channels, s.spatial, y);
   if (s.spatial == 1) column_moments(s, x, mean, var, invstd);
@@ -298,7 +298,7 @@ template <class T>
 void batch_norm_backward(const BatchNormShape& s, bool training, const T* g, const T* x,
                          const T* mean, const T* invstd, const T* weight, T* gx, T* gw, T* gb) {
   const double count = static_cast<double>(s.batch * s.spatial);
-  const auto& f = loops<T>();
+  const auto& f = norm_loops<T>();
   // From the sums over a channel, sum_gx that of g (x - mean), to the numbers of its gradient,
   // scale * g - a - (x - mean) * b.
   auto finish = [&](int64_t c, double sum_g, double sum_gx) {
@@ -395,7 +395,7 @@ void image_norm_backward(const RowNormShape& s, const Operand<T>& g, const Opera
   const int64_t channels = s.groups * s.channels, size = s.spatial * channels;
   const int64_t images = s.rows / s.groups;
   const double count = static_cast<double>(s.channels * s.spatial);
-  const auto& f = loops<T>();
+  const auto& f = norm_loops<T>();
   const Scratch<double> sums(2 * channels * images);  // of g, and of g (x - mean) rstd
   parallel_each(images, grain_for(size), [&](int64_t i) {
     const Scratch<T> buffer(g.direct() ? 0 : 3 * size), factors(4 * channels);
@@ -444,7 +444,7 @@ void row_norm(const RowNormShape& s, DType dtype, const void* x, const T* weight
   const int64_t n = s.channels * s.spatial;
   const Operand<T> from(dtype, x), to(dtype, y);
   if (s.channels_last) return image_norm(s, from, weight, bias, to, mean, rstd);
-  const auto& f = loops<T>();
+  const auto& f = norm_loops<T>();
   const bool streamed = from.direct() && streams_rows(s.rows, n, static_cast<T*>(y));
   for_rows<T>(s, from.direct(), 2, [&](int64_t begin, int64_t rows, T* buffer) {
     const T* xr = from.read(begin * n, rows * n, buffer);

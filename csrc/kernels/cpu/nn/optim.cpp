@@ -10,7 +10,7 @@
 namespace taeda::cpu {
 namespace {
 
-constexpr int64_t kGrain = 1 << 15;          // elements that are worth another thread
+constexpr int64_t kStepGrain = 1 << 15;      // elements that are worth another thread
 constexpr int64_t kChunkOfThread = 1 << 13;  // elements that a thread takes at a time
 constexpr int64_t kChunk = 512;              // elements converted at a time where dtypes are mixed
 constexpr size_t kOperands = OptimUpdate::kOperands;
@@ -90,9 +90,9 @@ bool are_disjoint(std::span<const OptimUpdate> updates) {
 void step(std::span<const OptimUpdate> updates) {
   int64_t total = 0;
   for (const OptimUpdate& u : updates) total += u.n;
-  if (total <= kGrain || !are_disjoint(updates)) {
+  if (total <= kStepGrain || !are_disjoint(updates)) {
     for (const OptimUpdate& u : updates)
-      parallel_for(u.n, kGrain, [&](int64_t begin, int64_t end) { run(u, begin, end); });
+      parallel_for(u.n, kStepGrain, [&](int64_t begin, int64_t end) { run(u, begin, end); });
     return;
   }
   std::vector<int64_t> ends;  // of each update in the concatenation

@@ -18,7 +18,7 @@
 namespace taeda::cpu {
 namespace {
 
-template <class T> const simd::PoolLoops<T>& loops() {
+template <class T> const auto& pool_loops() {
   if constexpr (std::is_integral_v<T>) return TAEDA_PICK(pool_kernels).i64;
   else return typed<T>(TAEDA_PICK(pool_kernels));
 }
@@ -56,7 +56,7 @@ void window_maximum(const PoolWindows& p, const PoolSpan& a, const PoolSpan& b, 
   *y = kLeast<T>;
   *index = 0;
   if (window.depth > 0 && window.height > 0 && window.width > 0)
-    loops<T>().maximum(x + corner, window, y, index);
+    pool_loops<T>().maximum(x + corner, window, y, index);
   *index += corner;
   if (p.channels != 1) *index /= p.channels;
 }
@@ -131,10 +131,11 @@ template <class T> class LineMaxima {
     taps.set(p_, a.last - a.first, d == 2 ? across.last - across.first : p_.extent(1),
              d == 2 ? p_.extent(2) : across.last - across.first);
     const int64_t step = p_.stride[d] * (d == 2 ? 1 : p_.in[2]);
-    loops<T>().maxima(x + start,
-                      {taps.offsets.data(), taps.indices.data(), std::ssize(taps.offsets), step,
-                       p_.channels == 1 ? step : 0, static_cast<int32_t>(start / p_.channels)},
-                      count, y, index);
+    pool_loops<T>().maxima(
+        x + start,
+        {taps.offsets.data(), taps.indices.data(), std::ssize(taps.offsets), step,
+         p_.channels == 1 ? step : 0, static_cast<int32_t>(start / p_.channels)},
+        count, y, index);
     return true;
   }
 
@@ -192,7 +193,7 @@ template <class T> class Averages {
       const T* const sums = sum_rows(a, b, x);
       std::fill_n(to, p_.out[2], T(0));
       for (int64_t k = 0; alike_ && k < p_.kernel[2]; ++k)
-        loops<T>().add(sums + k, p_.stride[2], p_.out[2], to);
+        pool_loops<T>().add(sums + k, p_.stride[2], p_.out[2], to);
       if constexpr (std::is_floating_point_v<T>) {
         for (int64_t w = 0; !alike_ && w < p_.out[2]; ++w) {
           const PoolSpan c = p_.span(2, w);
@@ -210,13 +211,13 @@ template <class T> class Averages {
       divide(a, b, gy + o, shares_.data());
       std::fill(sums_.begin(), sums_.end(), T(0));
       for (int64_t k = 0; alike_ && k < p_.kernel[2]; ++k)
-        loops<T>().spread(shares_.data(), p_.stride[2], p_.out[2], sums_.data() + k);
+        pool_loops<T>().spread(shares_.data(), p_.stride[2], p_.out[2], sums_.data() + k);
       for (int64_t w = 0; !alike_ && w < p_.out[2]; ++w) {
         const PoolSpan c = p_.span(2, w);
         for (int64_t i = c.first; i < c.last; ++i)
           sums_[static_cast<size_t>(i)] += shares_[static_cast<size_t>(w)];
       }
-      each_row(a, b, [&](int64_t row) { loops<T>().add(columns(), 1, p_.in[2], gx + row); });
+      each_row(a, b, [&](int64_t row) { pool_loops<T>().add(columns(), 1, p_.in[2], gx + row); });
     });
   }
 
@@ -239,7 +240,7 @@ template <class T> class Averages {
         return sums_.data();
       }
     }
-    each_row(a, b, [&](int64_t row) { loops<T>().add(x + row, 1, n, columns()); });
+    each_row(a, b, [&](int64_t row) { pool_loops<T>().add(x + row, 1, n, columns()); });
     return sums_.data();
   }
   int64_t count(const PoolSpan& s) const {
@@ -247,7 +248,7 @@ template <class T> class Averages {
   }
   void divide(const PoolSpan& a, const PoolSpan& b, const T* sums, T* to) const {
     const int64_t rows = rule_.divisor != 0 ? 1 : count(a) * count(b);
-    loops<T>().divide(sums, counts_.data(), static_cast<T>(rows), p_.out[2], to);
+    pool_loops<T>().divide(sums, counts_.data(), static_cast<T>(rows), p_.out[2], to);
   }
 
   const PoolWindows& p_;

@@ -12,11 +12,9 @@
 namespace taeda::cpu {
 namespace {
 
-template <class T> const simd::ResampleLoops<T>& loops() {
-  return typed<T>(TAEDA_PICK(resample_kernels));
-}
+template <class T> const auto& resample_loops() { return typed<T>(TAEDA_PICK(resample_kernels)); }
 
-constexpr int64_t kGrain = 16384;  // sums that are worth a thread's attention
+constexpr int64_t kResampleGrain = 16384;  // sums that are worth a thread's attention
 
 template <class T> simd::TapTable<T> table_of(const Taps<T>& taps) {
   return {taps.in,
@@ -88,18 +86,18 @@ template <class T> void Taps<T>::apply(int64_t before, int64_t after, const T* x
   const auto table = table_of(*this);
   const bool lines = after == 1;
   const int64_t work = lines ? out : after;
-  parallel_for(lines ? before : before * out, kGrain / std::max<int64_t>(work, 1),
+  parallel_for(lines ? before : before * out, kResampleGrain / std::max<int64_t>(work, 1),
                [&](int64_t begin, int64_t end) {
-                 if (lines) loops<T>().lines(table, begin, end, x, y);
-                 else loops<T>().rows(table, begin, end, after, x, y);
+                 if (lines) resample_loops<T>().lines(table, begin, end, x, y);
+                 else resample_loops<T>().rows(table, begin, end, after, x, y);
                });
 }
 
 template <class T>
 void Taps<T>::multiply(int64_t after, const T* x, const T* g, T* products) const {
   const auto table = table_of(*this);
-  parallel_for(out, kGrain / after, [&](int64_t begin, int64_t end) {
-    loops<T>().products(table, begin, end, after, x, g, products);
+  parallel_for(out, kResampleGrain / after, [&](int64_t begin, int64_t end) {
+    resample_loops<T>().products(table, begin, end, after, x, g, products);
   });
 }
 
@@ -151,7 +149,7 @@ void apply_all(int64_t outer, const std::vector<Taps<T>>& dims, int64_t inner, c
     }
   };
   if (outer < 16) planes(0, outer);
-  else parallel_for(outer, kGrain / std::max<int64_t>(largest, 1), planes);
+  else parallel_for(outer, kResampleGrain / std::max<int64_t>(largest, 1), planes);
 }
 
 template <class T> void resample(const ResampleShape& s, const T* x, T* y) {

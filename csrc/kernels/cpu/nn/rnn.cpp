@@ -12,7 +12,7 @@
 namespace taeda::cpu {
 namespace {
 
-template <class T> const simd::RnnLoops<T>& loops() { return typed<T>(TAEDA_PICK(rnn_kernels)); }
+template <class T> const auto& rnn_loops() { return typed<T>(TAEDA_PICK(rnn_kernels)); }
 
 // A weight that all steps multiply by.
 template <class T> class Weight {
@@ -68,7 +68,7 @@ const T* row_before(const RnnShape& s, int64_t before, int64_t i, const T* kept,
 
 template <class T> void rnn(const RnnShape& s, const RnnWeights<T>& w, const RnnForward<T>& f) {
   const int64_t n = s.hidden, p = s.state, gates = s.gates(), all = s.rows();
-  const simd::RnnLoops<T>& loop = loops<T>();
+  const simd::RnnLoops<T>& loop = rnn_loops<T>();
   const Weight<T> weight(all, p, gates, {w.w, p, Trans::Yes}),
       project(all, n, p, {w.r, n, Trans::Yes});
   for_rows(s, weight, project, [&](int64_t begin, int64_t end) {
@@ -100,7 +100,7 @@ template <class T> void rnn(const RnnShape& s, const RnnWeights<T>& w, const Rnn
 template <class T>
 void rnn_backward(const RnnShape& s, const RnnWeights<T>& w, const RnnBackward<T>& b) {
   const int64_t n = s.hidden, p = s.state, gates = s.gates(), all = s.rows();
-  const simd::RnnLoops<T>& loop = loops<T>();
+  const simd::RnnLoops<T>& loop = rnn_loops<T>();
   const Weight<T> weight(all, gates, p, {w.w, p}), project(all, p, n, {w.r, n});
   for_rows(s, weight, project, [&](int64_t begin, int64_t end) {
     Scratch<T> unprojected(w.r ? (end - begin) * n : 0);
