@@ -79,10 +79,13 @@ void measure(PyObject* o, Dims& sizes) {
     return;
   }
   if (!is_sequence(o)) return;
-  PyRef fast = as_fast(o);
-  Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
-  sizes.push_back(n);
+  const Py_ssize_t length = PySequence_Size(o);  // iterating may give more or fewer: an error
+  if (length < 0) throw PythonError();
+  sizes.push_back(length);
   check<ValueError>(sizes.size() < 128, "too many dimensions '", type_name(o), "'");
+  if (!length) return;
+  PyRef fast = as_fast(o);
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(fast.get());
   if (n) measure(item_of(fast, 0, n).get(), sizes);
 }
 

@@ -29,7 +29,7 @@ def range(
         start: the first; a single positional argument is ``end`` instead.
         end: no number is beyond it.
         step: from one number to the next.
-        out: where the result goes.
+        out: where the result goes; it keeps its shape if it has as many elements.
         dtype: where it is None, the default dtype, also for integers.
         device: where the result is.
         requires_grad: whether the result wants a gradient.
@@ -51,5 +51,7 @@ def range(
     exact = _C.ops.arange(count, dtype=_C.float64, device=device)
     values = (exact * step + start).to(dtype)
     if out is not None:
-        values = out.resize_(values.shape).copy_(values)
+        if out.numel() != count:
+            out.resize_(values.shape)
+        values = out.copy_(values.reshape(out.shape))
     return values.requires_grad_() if requires_grad else values

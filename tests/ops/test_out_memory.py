@@ -135,3 +135,26 @@ def test_out_of_native_batch_norm() -> None:
         assert all(taeda.equal(a, b) for a, b in zip(outs, expected, strict=True))
     with pytest.raises(TypeError, match="tuple of 3"):
         taeda.native_batch_norm(x, w, w, w, w, False, 0.1, 1e-5, out=(x, x))
+
+
+SEQUENCES: dict[str, Callable[[Any], Any]] = {
+    "arange": lambda out: taeda.arange(0, 1, 1 / 6, out=out),
+    "range": lambda out: taeda.range(0, 5, out=out),
+    "linspace": lambda out: taeda.linspace(0, 5, 6, out=out),
+    "logspace": lambda out: taeda.logspace(0, 1, 6, out=out),
+    "fftfreq": lambda out: taeda.fft.fftfreq(6, out=out),
+    "rfftfreq": lambda out: taeda.fft.rfftfreq(10, out=out),
+}
+
+
+@pytest.mark.filterwarnings("ignore:range is deprecated")
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_sequences_stay_within_a_view_of_their_length(name: str) -> None:
+    expected = SEQUENCES[name](taeda.empty(6))
+    memory = taeda.full((3, 4), 9.0)
+    view = memory.narrow(1, 1, 2)
+    assert SEQUENCES[name](view) is view
+    assert taeda.equal(view, expected.reshape(3, 2))
+    assert (memory[:, [0, 3]] == 9).all()
+    with pytest.raises(RuntimeError, match=SHARED):
+        SEQUENCES[name](taeda.zeros(1).expand(3, 2))

@@ -309,6 +309,28 @@ def test_sequences_that_fail_or_lie():
             taeda.tensor(Hostile(length, item))
 
 
+class Iterated(Hostile):
+    """One whose items are those of `item()`, whatever its length."""
+
+    def __iter__(self):
+        return iter(self.item())
+
+
+def test_sequences_are_as_long_as_they_say():
+    for length in (1, 3):
+        with pytest.raises(ValueError, match=rf"length {length} at dim 0 \(got 2\)"):
+            taeda.tensor(Iterated(lambda length=length: length, lambda: [1.0, 2.0]))
+    with pytest.raises(ValueError, match="length 3 at dim 1"):
+        taeda.tensor([Iterated(lambda: 3, list), [1, 2, 3]])
+    assert taeda.tensor(Iterated(lambda: 0, lambda: [1.0])).shape == (0,)
+
+    def fails():
+        raise KeyError("no")
+
+    with pytest.raises(KeyError, match="no"):
+        taeda.tensor(Iterated(lambda: 2, fails))
+
+
 # ---- DLPack -------------------------------------------------------------------------------------
 
 

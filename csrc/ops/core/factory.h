@@ -45,6 +45,12 @@ inline Value finished(const Call& c, size_t at, const Tensor& t) {
   return c.out;
 }
 
+// The same of numbers in a row. As in PyTorch, an `out` that has as many elements keeps its shape.
+inline Value finished_range(const Call& c, size_t at, const Tensor& t) {
+  const bool fits = c.out.defined() && c.out.numel() == t.numel();
+  return finished(c, at, fits ? reshape(t, c.out.sizes()) : t);
+}
+
 inline Tensor filled(DimsRef sizes, Options o, Scalar value) {
   Tensor t = empty(sizes, o);
   fill_with(t, value);

@@ -77,12 +77,6 @@ Value new_empty_strided_op(Call& c) {
 
 using Wide = __int128;  // holds any sum or product of two int64
 
-// As PyTorch's: an `out` that has as many elements keeps its shape.
-Value finished_range(const Call& c, size_t at, const Tensor& t) {
-  const bool fits = c.out.defined() && c.out.numel() == t.numel();
-  return finished(c, at, fits ? reshape(t, c.out.sizes()) : t);
-}
-
 Value arange(Call& c, Scalar start, Scalar end, Scalar step, size_t at) {
   const bool whole = start.is_integral() && end.is_integral() && step.is_integral();
   const Options o = options_of(c, at, {whole ? DType::Int64 : default_dtype(), Device{}});

@@ -65,7 +65,7 @@ Value frequencies(Call& c, bool half) {
   const Tensor t = empty({{size}}, o);
   const double step = 1 / (static_cast<double>(n) * get<double>(c, 1));
   tabulate(t, [=](int64_t i) { return static_cast<double>(i < positive ? i : i - n) * step; });
-  return finished(c, 2, t);
+  return finished_range(c, 2, t);
 }
 Value fftfreq_op(Call& c) { return frequencies(c, false); }
 Value rfftfreq_op(Call& c) { return frequencies(c, true); }
