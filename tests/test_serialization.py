@@ -18,6 +18,7 @@ import pytest
 import taeda
 from taeda import serialization
 from taeda.serialization import load, save
+from taeda.serialization._rebuild import rebuild_tensor_v3
 
 DTYPES = [
     "float16",
@@ -242,6 +243,33 @@ def test_pytorch_reads_our_files(tmp_path):
         for name in DTYPES:
             assert theirs[name].dtype is getattr(torch, name)
             assert theirs[name].tolist() == original[name].tolist()
+
+
+def test_what_pytorch_has_not_conjugated_yet_is_read(tmp_path):
+    torch = pytest.importorskip("torch")
+    z = torch.complex(torch.arange(6.0).reshape(2, 3), torch.ones(2, 3))
+    lazy = {
+        "conj": z.conj(),
+        "transposed": z.mH,
+        "imag": z.conj().imag,
+        "both": torch._neg_view(z.conj()),
+        "leaf": z.conj().detach().requires_grad_(),
+        "half": torch._neg_view(torch.ones(2)),
+    }
+    path = tmp_path / "a.pt"
+    for name, value in lazy.items():
+        torch.save(value, path)
+        read = taeda.load(path)
+        assert read.tolist() == value.tolist(), name
+        assert read.requires_grad == value.requires_grad
+
+    torch.save(torch.zeros(1, dtype=torch.complex64).conj().expand(2**20, 2**20), path)
+    with pytest.raises(RuntimeError, match="conjugated"):
+        taeda.load(path)
+    for marks in ({"conj": 1}, {"hard": True}, {"conj": True}, [1]):
+        begin = taeda.ones(2).untyped_storage(), 0, (2,), (1,), False, collections.OrderedDict()
+        with pytest.raises(pickle.UnpicklingError, match="valid checkpoint"):
+            rebuild_tensor_v3(*begin, taeda.float32, marks)
 
 
 def test_we_read_pytorchs_files(tmp_path):

@@ -66,7 +66,10 @@ class Streams:
         if way == 12:
             size, stride = (pick.choice([b"K\2\x85", b")", b"K\2K\2\x86"]) for _ in range(2))
             begin = b"ctorch._utils\n_rebuild_tensor_v2\n(" + self.value(depth + 1)
-            return begin + b"K\0" + size + stride + b"\x89ccollections\nOrderedDict\n)RtR"
+            value = pick.choice([b"\x88", b"\x88", self.value(depth + 1)])
+            marks = [b"", b"", b"}X\4\0\0\0conj" + value + b"s", b"}X\3\0\0\0neg" + value + b"s"]
+            rest = b"\x89ccollections\nOrderedDict\n)R" + pick.choice(marks) + b"tR"
+            return begin + b"K\0" + size + stride + rest
         if way == 13:
             return self.value(depth + 1) + b"q" + bytes([pick.randrange(4)])
         if way == 14:

@@ -121,6 +121,25 @@ def _no_hooks(hooks: Any) -> None:
     _require(not hooks, "a tensor carries backward hooks, which are not loaded")
 
 
+def _resolved(tensor: Any, marks: Any) -> Any:
+    """The tensor of memory that PyTorch saved before it was conjugated or negated."""
+    if not marks:
+        return tensor
+    known = isinstance(marks, dict) and all(
+        type(name) is str and name in ("conj", "neg") and type(on) is bool
+        for name, on in marks.items()
+    )
+    _require(known, "a tensor's marks are not known")
+    current().take(2 * tensor.nbytes, "a conjugated or negated tensor")
+    if marks.get("conj"):
+        _require(tensor.is_complex(), "a tensor that is not complex is conjugated")
+        tensor = tensor.conj()
+    if marks.get("neg"):
+        _require(tensor.dtype != taeda.bool, "a tensor of bools is negated")
+        tensor = tensor.neg()
+    return tensor
+
+
 def rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any) -> Any:
     """A tensor that needs no gradient (files of PyTorch before 0.4)."""
     return _strided(storage, offset, size, stride)
@@ -137,9 +156,8 @@ def rebuild_tensor_v2(
 ) -> Any:
     """A tensor over a stored storage."""
     _require(type(requires_grad) is bool, "requires_grad is not a bool")
-    _require(not metadata, "a tensor is marked as conjugated or negated, which is not supported")
     _no_hooks(backward_hooks)
-    tensor = _strided(storage, offset, size, stride)
+    tensor = _resolved(_strided(storage, offset, size, stride), metadata)
     return tensor.requires_grad_() if requires_grad else tensor
 
 
@@ -155,10 +173,9 @@ def rebuild_tensor_v3(
 ) -> Any:
     """A tensor over a stored storage that has no dtype of its own."""
     _require(type(requires_grad) is bool, "requires_grad is not a bool")
-    _require(not metadata, "a tensor is marked as conjugated or negated, which is not supported")
     _require(isinstance(dtype, taeda.dtype), "a tensor's dtype is none")
     _no_hooks(backward_hooks)
-    tensor = _strided(storage, offset, size, stride, dtype)
+    tensor = _resolved(_strided(storage, offset, size, stride, dtype), metadata)
     return tensor.requires_grad_() if requires_grad else tensor
 
 
