@@ -61,7 +61,7 @@ def test_modules_are_found():
         "True",
         "True",
         "True",
-        "No module or name 'functorch.dim'; taeda lacks it: see docs/differences.md",
+        "No module or name 'functorch.dim'; taeda lacks it: see docs/names.md",
         "False",
     ]
 

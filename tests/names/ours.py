@@ -1,6 +1,6 @@
-"""Which of PyTorch's names taeda has, and docs/names.md, which lists the others.
+"""Which of PyTorch's names taeda has; docs/names.md and a file of the package list the others.
 
-``python -m tests.names.ours`` writes the page; where PyTorch is installed, run
+``python -m tests.names.ours`` writes both; where PyTorch is installed, run
 ``python -m tests.names.theirs`` before, which writes the list of its names.
 """
 
@@ -15,6 +15,8 @@ import taeda
 from tests.names import theirs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "names.md"
+KNOWN = Path(taeda.__file__).with_name("compat") / "missing.txt"  # what error messages know
+FUNCTORCH = ["compile", "dim", "einops", "experimental"]  # modules, which are not counted
 _NOTHING = object()
 
 
@@ -43,6 +45,12 @@ def missing() -> dict[str, list[str]]:
         if lacking:
             found[path] = lacking
     return found
+
+
+def known() -> str:
+    """The file of the package: a line for each module."""
+    lacking = {**missing(), "functorch": FUNCTORCH}
+    return "".join(f"{path}: {' '.join(names)}\n" for path, names in lacking.items())
 
 
 # Patterns of names -> why taeda does not have them.
@@ -90,7 +98,9 @@ def page() -> str:
         f"Of the {total:,} public names that PyTorch 2.13 documents, taeda has {here:,}. Counted are the classes, functions and constants "
         "that the modules",
         "with a page in its documentation export, and the attributes of `Tensor`; what has several paths counts once",
-        "(`tests/names/theirs.py`). This page lists the others, and is written by `python -m tests.names.ours`.",
+        "(`tests/names/theirs.py`). This page lists the others, and is written by `python -m tests.names.ours`. Of `functorch`, "
+        + ", ".join(f"`{name}`" for name in FUNCTORCH)
+        + " are missing.",
         "",
     ]
     groups: dict[str, dict[str, list[str]]] = {}
@@ -107,4 +117,5 @@ def page() -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page())
+    KNOWN.write_text(known())
     print(PAGE.read_text().split("\n")[2])

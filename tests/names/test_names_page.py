@@ -21,6 +21,7 @@ def test_each_missing_name_has_a_reason():
 
 def test_the_page_lists_them():
     assert ours.PAGE.read_text() == ours.page(), "run python -m tests.names.ours"
+    assert ours.KNOWN.read_text() == ours.known(), "run python -m tests.names.ours"
 
 
 def test_the_list_is_pytorchs():

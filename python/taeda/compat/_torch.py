@@ -8,6 +8,7 @@ import sys
 from functools import lru_cache
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _MACHINERY = frozenset(
     ["__cached__", "__file__", "__loader__", "__name__", "__package__", "__path__", "__spec__"]
 )
-_SEE = "taeda lacks it: see docs/differences.md"
+_LACKING = "taeda lacks it: see docs/names.md"
 _IMITATED = "2.13.0"
 ROOTS = ("torch", "functorch")  # the packages that PyTorch brings and that are stood in for
 # Private modules of PyTorch that packages import, and that taeda has with the same meaning.
@@ -71,17 +72,32 @@ def _numbers(version: Any) -> list[int]:
     return numbers
 
 
+@lru_cache(maxsize=1)
+def _missing() -> frozenset[str]:
+    """The modules and names that PyTorch documents and taeda lacks."""
+    found: set[str] = set()
+    for line in Path(__file__).with_name("missing.txt").read_text(encoding="utf-8").splitlines():
+        module, _, names = line.partition(": ")
+        found.add(module)
+        found.update(f"{module}.{name}" for name in names.split())
+    return frozenset(found)
+
+
 @lru_cache(maxsize=1024)
 def _why(parent: str, name: str) -> str:
-    """What an error says of a name that is not in a module: a similar one, or that taeda lacks it.
+    """What an error says of a name that is not in a module: that taeda lacks it, or a similar one.
 
     Kept, because packages ask again and again whether a name exists.
     """
     import difflib
 
+    if name.startswith("_"):
+        return "; what is private to PyTorch is not here: see docs/differences.md"
+    if f"{parent}.{name}" in _missing():
+        return f"; {_LACKING}"
     target = sys.modules.get(parent)
     near = difflib.get_close_matches(name, dir(target), 1, 0.75) if target is not None else []
-    return f". Did you mean: {near[0]!r}?" if near else f"; {_SEE}"
+    return f". Did you mean: {near[0]!r}?" if near else ""
 
 
 class StandIn(ModuleType):
