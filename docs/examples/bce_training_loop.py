@@ -40,6 +40,7 @@ def show_the_ties(model: nn.Module, x: taeda.Tensor, y: taeda.Tensor) -> None:
     print("before backward: grad is", first.grad)
     loss = nn.BCELoss()(model(x), y)
     loss.backward()
+    assert first.grad is not None
     once = first.grad.clone()
     print(f"after backward: the gradient's norm is {once.norm():.4f}")
 
@@ -51,6 +52,7 @@ def show_the_ties(model: nn.Module, x: taeda.Tensor, y: taeda.Tensor) -> None:
     nn.BCELoss()(model(x), y).backward()
     before = first.detach().clone()
     optimizer.step()
+    assert first.grad is not None
     assert taeda.allclose(first, before - 0.1 * first.grad), "step() reads .grad, nothing else"
     optimizer.zero_grad()
     print("after zero_grad: grad is", first.grad)

@@ -13,7 +13,9 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,7 @@ import taeda
 from taeda import nn
 from taeda.utils.data import DataLoader, Subset, TensorDataset, random_split
 
+Digits = Subset[tuple[taeda.Tensor, ...]]
 DATA = Path(__file__).resolve().parent / "data" / "digits.npz"
 
 
@@ -48,7 +51,7 @@ class DigitNet(nn.Module):
         return self.classifier(self.features(images))
 
 
-def load_digits() -> tuple[Subset, Subset]:
+def load_digits() -> tuple[Digits, Digits]:
     """The training and the test set: pairs of a (1, 8, 8) image in [0, 1] and its label.
 
     The split is drawn from a generator of its own, so it is the same in every process.
@@ -65,7 +68,7 @@ def load_digits() -> tuple[Subset, Subset]:
     return train, test
 
 
-def accuracy(model: nn.Module, dataset: Subset) -> float:
+def accuracy(model: nn.Module, dataset: Digits) -> float:
     """The share of `dataset` that `model` labels correctly."""
     model.eval()
     correct = 0
@@ -75,7 +78,7 @@ def accuracy(model: nn.Module, dataset: Subset) -> float:
     return correct / len(dataset)
 
 
-def progress(batches: DataLoader, title: str):
+def progress(batches: DataLoader[Any], title: str) -> Iterable[Any]:
     """`batches` behind a progress bar where someone watches; as they are where nobody does."""
     if sys.stdout.isatty():
         try:
@@ -86,7 +89,7 @@ def progress(batches: DataLoader, title: str):
     return batches
 
 
-def train(model: nn.Module, train_set: Subset, test_set: Subset, epochs: int) -> list[float]:
+def train(model: nn.Module, train_set: Digits, test_set: Digits, epochs: int) -> list[float]:
     """Fit `model`; returns the loss of every step."""
     loader = DataLoader(train_set, batch_size=32, shuffle=True)
     criterion = nn.CrossEntropyLoss()

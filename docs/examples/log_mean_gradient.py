@@ -20,6 +20,7 @@ def main() -> taeda.Tensor:
     x = taeda.rand((3, 5), requires_grad=True)
     output = g(f(x))
     output.backward()
+    assert x.grad is not None
     print(x.grad)
     assert taeda.allclose(x.grad, 1 / (15 * x.detach()))
     return x.grad

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import taeda
 import taeda.nn.functional as F
@@ -63,6 +64,9 @@ class DynamicNet(nn.Module):
 
 class RunningMean(nn.Module):
     """An exponential mean of its inputs: state that is saved, but not learned, is a buffer."""
+
+    mean: taeda.Tensor
+    calls: taeda.Tensor
 
     def __init__(self, num_features: int, momentum: float = 0.9) -> None:
         super().__init__()
@@ -154,15 +158,17 @@ def hooks() -> None:
     net = Net()
     seen: list[str] = []
 
-    def before(module: nn.Module, args: tuple) -> tuple:
+    def before(module: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
         seen.append("before")
         return (2 * args[0],)
 
-    def after(module: nn.Module, args: tuple, output: taeda.Tensor) -> taeda.Tensor:
+    def after(module: nn.Module, args: tuple[Any, ...], output: taeda.Tensor) -> taeda.Tensor:
         seen.append("after")
         return -output
 
-    def on_gradient(module: nn.Module, grad_input: tuple, grad_output: tuple) -> None:
+    def on_gradient(
+        module: nn.Module, grad_input: tuple[Any, ...], grad_output: tuple[Any, ...]
+    ) -> None:
         seen.append("gradient")
         assert grad_output[0].shape == (5, 1)
 

@@ -20,7 +20,7 @@ from taeda import nn
 from taeda.utils import data
 
 
-class SineDataset(data.Dataset):
+class SineDataset(data.Dataset[tuple[taeda.Tensor, taeda.Tensor]]):
     """Pairs (x, y) of shape (1,) each."""
 
     def __init__(self, x: taeda.Tensor, y: taeda.Tensor) -> None:
@@ -55,17 +55,19 @@ class SineModel(nn.Module):
         return self.network(x)
 
 
-def make_data(seed: int = 0, points: int = 1200, train: int = 1000):
+def make_data(
+    seed: int = 0, points: int = 1200, train: int = 1000
+) -> tuple[SineDataset, SineDataset]:
     """A training and a test set of noisy points on the wave."""
     draw = np.random.default_rng(seed)
-    x = draw.uniform(0, 2 * math.pi, points)
-    y = np.sin(x) + draw.uniform(0, 0.01, points)
-    x = taeda.tensor(x).float().view(-1, 1)
-    y = taeda.tensor(y).float().view(-1, 1)
+    points_x = draw.uniform(0, 2 * math.pi, points)
+    points_y = np.sin(points_x) + draw.uniform(0, 0.01, points)
+    x = taeda.tensor(points_x).float().view(-1, 1)
+    y = taeda.tensor(points_y).float().view(-1, 1)
     return SineDataset(x[:train], y[:train]), SineDataset(x[train:], y[train:])
 
 
-def fit(model: nn.Module, dataset: data.Dataset, epochs: int, report: int = 50) -> list[float]:
+def fit(model: nn.Module, dataset: SineDataset, epochs: int, report: int = 50) -> list[float]:
     """Minimise the mean squared error; returns the mean loss of each epoch."""
     loader = data.DataLoader(dataset, batch_size=32, shuffle=True)
     criterion = nn.MSELoss()
@@ -85,7 +87,7 @@ def fit(model: nn.Module, dataset: data.Dataset, epochs: int, report: int = 50) 
     return history
 
 
-def evaluate(model: nn.Module, dataset: data.Dataset) -> float:
+def evaluate(model: nn.Module, dataset: SineDataset) -> float:
     """The mean squared error over `dataset`."""
     criterion = nn.MSELoss(reduction="sum")
     model.eval()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Generator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from taeda import _C
 
@@ -146,6 +146,10 @@ class inference_mode:
 
     __slots__ = ("_grad", "_inference", "mode")
 
+    @overload
+    def __new__(cls, mode: bool = True) -> inference_mode: ...
+    @overload
+    def __new__(cls, mode: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, mode: Any = True) -> Any:
         """A context; or, as a bare decorator, the wrapped function."""
         if isinstance(mode, bool):
