@@ -287,7 +287,6 @@ def test_plugins_of_tensorboard(tmp_path):
         writer.add_embedding(points, ["a", "b\tc", "d"], taeda.rand(3, 3, 4, 5), 2, "points/of 2")
         writer.add_embedding(points, [[1, 2]] * 3, metadata_header=["x", "y"])
         for call, message in (
-            (lambda: writer.add_embedding(points, metadata_header=["x"]), "already"),
             (lambda: writer.add_embedding(points, ["a"], tag="n"), "1 labels for 3 points"),
             (lambda: writer.add_embedding(points[0], tag="n"), "2 dimensions"),
             (lambda: writer.add_pr_curve("c", labels[:2], guesses), "2 labels but 4 predictions"),
@@ -335,6 +334,16 @@ def test_plugins_of_tensorboard(tmp_path):
     assert (tmp_path / first.metadata_path).read_text() == "a\nb c\nd\n"
     assert (tmp_path / first.tensor_path).read_text().splitlines()[1] == "2.0\t3.0"
     assert (tmp_path / second.metadata_path).read_text().splitlines()[0] == "x\ty"
+
+    # A folder that was used before.
+    replaced = pytest.warns(UserWarning, match="'points/of 2' of step 2")
+    with SummaryWriter(str(tmp_path)) as writer, replaced:
+        writer.add_embedding(points + 1, global_step=2, tag="points/of 2")
+    config = ProjectorConfig()
+    text_format.Parse((tmp_path / "projector_config.pbtxt").read_text(), config)
+    kept, new = config.embeddings
+    assert (kept, new.tensor_name) == (second, "points/of 2:00002")
+    assert (tmp_path / new.tensor_path).read_text().splitlines()[1] == "3.0\t4.0"
 
 
 def test_graphs_for_tensorboard(tmp_path, capsys):

@@ -78,7 +78,7 @@ def test_rows_of_a_chunk() -> None:
         method: LinearCrossEntropyOptions(chunking_method=method).rows(x, outputs)
         for method in ("auto", "aspect_ratio", "aspect_ratio:3", None)
     }
-    assert rows == {"auto": 20, "aspect_ratio": 20, "aspect_ratio:3": 60, None: 100}
+    assert rows == {"auto": 20, "aspect_ratio": 20, "aspect_ratio:3": 6, None: 100}
 
 
 def test_the_module_passes_its_options_on() -> None:

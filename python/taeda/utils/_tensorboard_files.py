@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -35,8 +36,13 @@ def write_embedding(
         with open(listing, encoding="utf-8") as file:
             text_format.Parse(file.read(), config)
     name = f"{tag}:{step:05}"
-    if any(entry.tensor_name == name for entry in config.embeddings):
-        raise ValueError(f"add_embedding: there is an embedding {tag!r} of step {step} already")
+    for entry in [entry for entry in config.embeddings if entry.tensor_name == name]:
+        warnings.warn(
+            f"add_embedding: the embedding {tag!r} of step {step}, which was in {log_dir} before, "
+            "is replaced; does global_step say which step this one is of?",
+            stacklevel=3,
+        )
+        config.embeddings.remove(entry)
     entry = config.embeddings.add(tensor_name=name, tensor_path=os.path.join(folder, "tensors.tsv"))
     _write_rows(os.path.join(where, "tensors.tsv"), points.tolist())
     if labels is not None:

@@ -33,7 +33,7 @@ class LinearCrossEntropyOptions:
         batch_chunk_size: rows in a chunk; by default as many as make a chunk's logits as large as
             the input.
         chunking_method: counts where `batch_chunk_size` is not given: "auto" is the default named
-            there, "aspect_ratio:N" makes a chunk's logits N times as large as the input (N is 1
+            there, "aspect_ratio:N" makes a chunk's logits an Nth part of the input's size (N is 1
             unless given), and None computes all rows at once.
         acc_policy: "accurate", "balanced", "compact" or "auto": how precisely gradients of half
             precision are added up over the chunks. They are always added up in their own dtype.
@@ -94,7 +94,7 @@ class LinearCrossEntropyOptions:
         if self.chunking_method is None:
             return max(1, input.size(0))
         _, _, ratio = self.chunking_method.partition(":")
-        return max(1, int(ratio or 1) * input.numel() // max(1, outputs))
+        return max(1, input.numel() // (int(ratio or 1) * max(1, outputs)))
 
 
 def linear_cross_entropy(
