@@ -437,9 +437,11 @@ def test_pickle(protocol):
     assert through(g).get_state().tolist() == g.get_state().tolist()
 
 
-def test_pickle_of_a_result():
-    with raises(RuntimeError, "history"):
-        pickle.dumps(taeda.ones(2, requires_grad=True) * 2)
+def test_copies_of_a_result_have_no_history():
+    x = taeda.ones(2, requires_grad=True) * 2
+    for copied in (copy.copy(x), pickle.loads(pickle.dumps(x))):
+        assert copied.is_leaf and copied.requires_grad and copied.tolist() == [2, 2]
+    assert copy.copy(x).data_ptr() == x.data_ptr()
 
 
 # ---- storage ----

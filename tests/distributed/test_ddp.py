@@ -106,15 +106,21 @@ try:
 except RuntimeError as error:
     show("exhausted" in str(error))
 
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook as power
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, post_localSGD_hook as local, powerSGD_hook as power
+mine = dist.new_subgroups(1)[0]
 for state, hook in ((None, default_hooks.allreduce_hook), (None, default_hooks.bf16_compress_hook if "taeda" in torch.__file__ else default_hooks.fp16_compress_hook),
                     (None, default_hooks.fp16_compress_wrapper(default_hooks.allreduce_hook)),
-                    (power.PowerSGDState(None, 1, start_powerSGD_iter=2), power.powerSGD_hook)):
+                    (power.PowerSGDState(None, 1, start_powerSGD_iter=2), power.powerSGD_hook),
+                    (local.PostLocalSGDState(None, mine, 9), local.post_localSGD_hook),
+                    (local.PostLocalSGDState(None, mine, 3), local.post_localSGD_hook),
+                    (local.PostLocalSGDState(None, mine, 3, False), local.post_localSGD_hook)):
     torch.manual_seed(0)
     net = DDP(nn.Linear(64, 32, bias=False)); net.register_comm_hook(state, hook)
     for i in range(5):
         # Of rank 1 after the average, so that PowerSGD finds all of it.
         net.zero_grad(); net(torch.ones(2, 64) * (rank + 1.5 + i)).sum().backward()
+    if "local" in hook.__name__:
+        show(state.iter)
     show(hook.__name__ if state or hook is default_hooks.allreduce_hook else "half", net.module.weight.grad[:1, :3], net.module.weight.grad.std() < 1e-3)
 checked = torch.utils.checkpoint.checkpoint
 shared = nn.Linear(4, 4)
@@ -122,6 +128,9 @@ net = DDP(shared, static_graph=True)
 for i in range(3):
     net.zero_grad(); y = net(torch.ones(2, 4)); checked(shared, y, use_reentrant=False).sum().backward()
     show("twice", shared.bias.grad)
+data = net._get_ddp_logging_data()  # Lightning asks for it, and for the map
+names = "world_size rank module_name num_parameter_tensors total_parameter_size_bytes broadcast_buffers static_graph"
+show([data[n] for n in names.split()], [dist.Backend.default_device_backend_map[d] for d in ("cpu", "cuda")])
 dist.barrier()
 dist.destroy_process_group()
 """

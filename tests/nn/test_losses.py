@@ -1,5 +1,7 @@
 """Losses beside PyTorch's, as functions and as modules, with every reduction."""
 
+import itertools
+
 import pytest
 
 import taeda
@@ -177,6 +179,34 @@ def test_weights_are_buffers():
     loss = nn.CrossEntropyLoss(weight=taeda.ones(3))
     assert list(loss.state_dict()) == ["weight"]
     assert loss.double().weight.dtype == taeda.float64
+
+
+MIXED = ["float64", "float32", "bfloat16", "float16"]
+
+
+@pytest.mark.parametrize("name", [
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "kl_div",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "hinge_embedding_loss",
+    "poisson_nll_loss", "multilabel_soft_margin_loss",
+])  # fmt: skip
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+@pytest.mark.filterwarnings("ignore:reduction")
+def test_inputs_and_targets_of_different_dtypes(name, reduction):
+    torch = pytest.importorskip("torch")
+    for a, b in itertools.permutations(MIXED, 2):
+        results = []
+        for lib in (taeda, torch):
+            x = lib.tensor([[0.3, 0.7, 0.2]], dtype=getattr(lib, a))
+            y = lib.tensor([[1.0, 0.0, 1.0]], dtype=getattr(lib, b))
+            try:
+                loss = getattr(lib.nn.functional, name)(x, y, reduction=reduction)
+                results.append((str(loss.dtype).partition(".")[2], loss.flatten().tolist()))
+            except RuntimeError as error:
+                assert "Found dtype" in str(error)
+                results.append(("refused", []))
+        (kind, ours), (expected, theirs) = results
+        assert kind == expected, (a, b)
+        assert ours == pytest.approx(theirs, rel=1e-2 if "16" in a + b else 1e-6)
 
 
 @pytest.mark.parametrize("dtype", [taeda.int64, taeda.bool])

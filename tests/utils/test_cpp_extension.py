@@ -341,6 +341,8 @@ def test_bad_calls(tmp_path, monkeypatch):
         cpp_extension.load("not a name", ["x.cpp"])
     with pytest.raises(ValueError, match="no sources"):
         cpp_extension.load("name", [])
+    with pytest.raises(ValueError, match=r"a\.cu is CUDA"):
+        cpp_extension.load("mine", ["a.cpp", "a.cu"])
     with pytest.raises(FileNotFoundError, match=r"x\.cpp"):
         cpp_extension.load("name", ["x.cpp"], build_directory=str(tmp_path))
     (tmp_path / "x.cpp").write_text("")

@@ -18,6 +18,13 @@ Tensor reduced(const Tensor& errors, int64_t reduction, const char* loss) {
   return reduction == kMean ? op<"mean">(errors) : op<"sum">(errors);
 }
 
+// PyTorch computes some errors in the memory of one of the operands, whose dtype they then have.
+Tensor in_place_of(const Tensor& operand, const Tensor& errors) {
+  check(can_cast(errors.dtype(), operand.dtype()), "result type ", errors.dtype(),
+        " can't be cast to the desired output type ", operand.dtype());
+  return finished(errors, operand.dtype());
+}
+
 // A zero-dim gradient times a number.
 Tensor scaled(const Tensor& g, double factor) {
   if (g.dtype() != DType::Float32 || !is_unwatched({&g}) || g.device().type != DeviceType::CPU)
@@ -79,7 +86,9 @@ void smooth_l1_backward(Backward& b) {
 Value huber(Call& c) {
   const double delta = number(c, 3);
   check(delta > 0, "huber_loss does not support non-positive values for delta.");
-  return reduced(errors_of(c, row<Huber>(), {Scalar(delta)}), integer(c, 2), "huber_loss");
+  const Tensor e =
+      in_place_of(std::get<Tensor>(c.args[0]), errors_of(c, row<Huber>(), {Scalar(delta)}));
+  return reduced(e, integer(c, 2), "huber_loss");
 }
 void huber_backward(Backward& b) {
   differentiate<Huber>(b, {0, 1, Scalar(b.arg<double>(3))},
@@ -122,10 +131,12 @@ Value bce(Call& c) {
                     ") that is different to the input size (", to_string(x.sizes()),
                     ") is deprecated. Please ensure they have the same size.");
   check_weight(x, weight_of(c, 2));
+  check(t.dtype() == x.dtype(), "binary_cross_entropy(): Found dtype ", t.dtype(), " but expected ",
+        x.dtype(), ": the target's must be the input's");
   check_probabilities(x, "input");
   check_probabilities(t, "target");
-  return reduced(weighted(errors_of(c, row<BinaryCrossEntropy>()), weight_of(c, 2)), integer(c, 3),
-                 "binary_cross_entropy");
+  const Tensor e = weighted(errors_of(c, row<BinaryCrossEntropy>()), weight_of(c, 2));
+  return reduced(in_place_of(x, e), integer(c, 3), "binary_cross_entropy");
 }
 void bce_backward(Backward& b) {
   differentiate<BinaryCrossEntropy>(b, {0, 1},
@@ -140,7 +151,8 @@ Value bce_with_logits(Call& c) {
   check_weight(x, positive);
   const Tensor e = positive.defined() ? errors_of(c, row<BceWithLogitsWeighted>(), {positive})
                                       : errors_of(c, row<BceWithLogits>());
-  return reduced(weighted(e, weight_of(c, 2)), integer(c, 4), "binary_cross_entropy_with_logits");
+  return reduced(in_place_of(t, weighted(e, weight_of(c, 2))), integer(c, 4),
+                 "binary_cross_entropy_with_logits");
 }
 void bce_with_logits_backward(Backward& b) {
   const Tensor g = spread_weighted(b, b.arg<int64_t>(4), 2, error_sizes(b));

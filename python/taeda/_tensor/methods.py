@@ -199,11 +199,9 @@ def _finish_copy(result: Any, self: Any, memo: dict[Any, Any]) -> Any:
 
 
 def _copy(self: Any) -> Any:
-    if not self.is_leaf:
-        return self.view_as(self)
     if _C._is_placeholder(self):
         return _rebuild_placeholder(type(self), _properties(self), str(self.device), self.__dict__)
-    result = Tensor._make_subclass(type(self), self, self.requires_grad)
+    result = Tensor._make_subclass(type(self), self.detach(), self.requires_grad)
     result.__dict__.update(self.__dict__)
     return result
 
@@ -264,10 +262,6 @@ def _properties(self: Any) -> dict[str, Any]:
 
 
 def _reduce_ex(self: Any, protocol: int) -> Any:
-    if self.requires_grad and not self.is_leaf:
-        raise RuntimeError(
-            "a tensor with a history cannot be pickled; pickle tensor.detach() instead"
-        )
     cls, size = type(self), tuple(self.shape)
     if _C._is_placeholder(self):
         return _rebuild_placeholder, (cls, _properties(self), str(self.device), self.__dict__)

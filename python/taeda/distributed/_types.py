@@ -17,6 +17,7 @@ class Backend(str):
     MPI = "mpi"
     FAKE = "fake"
     backend_list = ["undefined", "gloo", "nccl", "xccl", "ucc", "mpi", "fake"]
+    default_device_backend_map = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl", "mps": "gloo"}
 
     __slots__ = ()
 

@@ -316,10 +316,6 @@ def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
 
 def state(x: NestedTensor) -> tuple[Any, ...]:
     """What `rebuild` makes the tensor of."""
-    if x.requires_grad and not x.is_leaf:
-        raise RuntimeError(
-            "a tensor with a history cannot be pickled; pickle tensor.detach() instead"
-        )
     values, grad = x._values_.detach(), x.requires_grad
     if isinstance(x, IrregularTensor):
         return values, None, None, x._sizes_, True, grad

@@ -338,7 +338,7 @@ class NestedTensor(Unreadable):
         return memo[id(self)]
 
     def __copy__(self) -> NestedTensor:
-        return like(self, self._values_)
+        return like(self, self._values_.detach()).requires_grad_(self.requires_grad)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         from taeda.nested._make import rebuild, state  # which makes nested tensors

@@ -381,13 +381,9 @@ class SparseTensor(Unreadable):
         return memo[id(self)]
 
     def __copy__(self) -> SparseTensor:
-        return like(self, self._values_)
+        return like(self, self._values_.detach()).requires_grad_(self.requires_grad)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if self.requires_grad and not self.is_leaf:
-            raise RuntimeError(
-                "a tensor with a history cannot be pickled; pickle tensor.detach() instead"
-            )
         return _rebuild, _state(self)
 
 

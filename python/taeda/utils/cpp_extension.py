@@ -120,6 +120,7 @@ def load(
 
     Raises:
         RuntimeError: there is no compiler, or it found an error; the message has its output.
+        ValueError: there are no sources, or one is of CUDA.
 
     >>> module = taeda.utils.cpp_extension.load("ext", ["ext.cpp"])  # doctest: +SKIP
     """
@@ -129,6 +130,8 @@ def load(
         raise ValueError(f"load: the name of a module must be an identifier, got {name!r}")
     if not sources:
         raise ValueError("load: there are no sources")
+    if cuda := [source for source in sources if os.fspath(source).endswith(".cu")]:
+        raise ValueError(f"load: extensions are written in C++; {cuda[0]} is CUDA's")
     library = build(
         name,
         [os.path.abspath(source) for source in sources],

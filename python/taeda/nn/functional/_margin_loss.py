@@ -147,13 +147,14 @@ def soft_margin_loss(
     """log(1 + exp(-y x)).
 
     Args:
-        input: of any shape.
+        input: of any shape. The loss has its dtype.
         target: of the same shape, 1 or -1.
         size_average, reduce: deprecated; see `reduction`.
         reduction: "mean", "sum" or "none".
     """
     reduction = resolve(reduction, size_average, reduce)
-    return reduced((-target * input).exp().log1p(), reduction, "soft_margin_loss")
+    errors = (-target * input).to(input.dtype).exp().log1p()
+    return reduced(errors, reduction, "soft_margin_loss")
 
 
 @in_float32

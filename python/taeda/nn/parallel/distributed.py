@@ -301,6 +301,23 @@ class DistributedDataParallel(Module):
         all_reduce(rank, ReduceOp.MAX, self.process_group)
         return int(rank.item())
 
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        """What there is here of the numbers that PyTorch logs; Lightning asks for them."""
+        trained = self._trained.values()
+        return {  # flags as 0 and 1
+            "world_size": self.process_group.size(),
+            "rank": self.process_group.rank(),
+            "module_name": type(self.module).__name__,
+            "num_parameter_tensors": len(trained),
+            "total_parameter_size_bytes": sum(p.nbytes for p in trained),
+            "bucket_cap_bytes": self.bucket_bytes_cap,
+            "find_unused_parameters": int(self.find_unused_parameters),
+            "broadcast_buffers": int(self.broadcast_buffers),
+            "gradient_as_bucket_view": int(self.gradient_as_bucket_view),
+            "static_graph": int(self.static_graph),
+            "can_set_static_graph": 0,  # nothing would be gained
+        }
+
     @property
     def join_device(self) -> taeda.device:
         """The device of the module."""
