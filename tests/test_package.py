@@ -65,7 +65,7 @@ def test_wheel_contents(installed):
     wanted = {
         str(p.relative_to(source))
         for p in source.rglob("*")
-        if p.is_file() and p.suffix in {".py", ".pyi", ".typed", ".h", ".cmake"}
+        if p.is_file() and p.suffix in {".py", ".pyi", ".typed", ".txt", ".h", ".cmake"}
     }
     folders = [ROOT / "csrc" / n for n in ("base", "kernels", "tensor")]
     wanted |= {

@@ -93,8 +93,6 @@ def environment_for(kind: str, folder: Path, reports: Path) -> dict[str, str]:
     """Return the options of the sanitizers; libraries to load first are for Python alone."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     environment.setdefault("TAEDA_NUM_THREADS", "4")
-    # MPI's reads of other processes' memory are taken for this one's.
-    environment.setdefault("UCX_TLS", "^cma")
     for name, options in OPTIONS.items():
         mine = f"{options}:log_path={reports / 'report'}"
         if name == "TSAN_OPTIONS":
