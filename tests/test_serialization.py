@@ -270,6 +270,9 @@ def test_what_pytorch_has_not_conjugated_yet_is_read(tmp_path):
         begin = taeda.ones(2).untyped_storage(), 0, (2,), (1,), False, collections.OrderedDict()
         with pytest.raises(pickle.UnpicklingError, match="valid checkpoint"):
             rebuild_tensor_v3(*begin, taeda.float32, marks)
+    begin = taeda.ones(2).untyped_storage(), 0, (1,), (1,), False, collections.OrderedDict()
+    with pytest.raises(pickle.UnpicklingError, match="negated"):
+        rebuild_tensor_v3(*begin, taeda.uint64, {"neg": True})
 
 
 def test_we_read_pytorchs_files(tmp_path):

@@ -135,7 +135,8 @@ def _resolved(tensor: Any, marks: Any) -> Any:
         _require(tensor.is_complex(), "a tensor that is not complex is conjugated")
         tensor = tensor.conj()
     if marks.get("neg"):
-        _require(tensor.dtype != taeda.bool, "a tensor of bools is negated")
+        signed = tensor.is_floating_point() or tensor.is_complex()
+        _require(signed, "a tensor that is neither real nor complex is negated")
         tensor = tensor.neg()
     return tensor
 
