@@ -113,7 +113,7 @@ PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject*
                            : must(PySequence_Tuple(out));
 }
 
-// An op with a dtype argument computes in the dtype of `out` if none is given.
+// An op with a dtype argument computes in the dtype of `out` if none is given and any is taken.
 void take_dtype_of(const Tensor& out, const Signature& s, Values& values) {
   for (size_t i = 0; i < s.size(); ++i) {
     const Param& p = s.params()[i];
@@ -245,7 +245,7 @@ PyObject* run_parsed(const OpTable& table, const Signature& s, const PyArgs& cal
     if (!is_tensor(out))
       fail<TypeError>(op.name, "(): argument 'out' must be Tensor, not ", type_name(out));
     target = tensor_of(out);
-    take_dtype_of(target, s, values);
+    if (op.traits.out_dtype != OutDtype::Exact) take_dtype_of(target, s, values);
   }
   Value result = extras.pin_memory ? run_pinned(op, values, std::move(target), seen)
                                    : run(op, values, std::move(target), seen);

@@ -151,6 +151,18 @@ NOT_RUN = {
 }
 NOT_RUN["native_batch_norm", "out"] = "samples share running statistics that each call changes"
 
+# Names of ops that take other dtypes of `out` than PyTorch -> why.
+OUT_DTYPES = {
+    **dict.fromkeys(
+        ("abs", "diff", "inner", "lerp", "linalg.matrix_power", "std", "var"),
+        "PyTorch casts in some cases and not in others, by the other arguments",
+    ),
+    **dict.fromkeys(
+        ("fft.ifft", "fft.ihfft", "fft.ihfftn"), "PyTorch casts the result of the other transforms"
+    ),
+    **dict.fromkeys(("nansum", "nanmean"), "complex numbers are summed up too"),
+}
+
 for key in ("resize_", "resize_as_"):
     DIFFERS[key, "vmap"] = "the memory of a batched tensor is its value's"
 for key in ("to_sparse", "sparse.mm-reduce", "sparse.sampled_addmm"):

@@ -139,7 +139,8 @@ struct Softplus {
   static constexpr OpInfo info{
       "softplus(self: Tensor, beta: Scalar = 1.0, threshold: Scalar = 20.0)",
       "`log(1 + exp(beta x)) / beta`, and x itself where `beta * x > threshold`.", FloatOnly,
-      saves_self | saves_other | saves_third | no_method | no_inplace | heavy | float32_on_cuda,
+      saves_self | saves_other | saves_third | no_method | no_inplace | heavy | float32_on_cuda |
+          exact_out,
       kNnFunctional};
   template <class T> FN static T f(T x, T beta, T threshold) {
     return x * beta > threshold ? x : log1p_exp(x * beta) / beta;
@@ -150,7 +151,8 @@ struct Softplus {
 };
 struct LogSigmoid {
   static constexpr OpInfo info{"logsigmoid", "`log(sigmoid(x))` without overflow.", FloatOnly,
-                               saves_self | no_method | no_inplace | heavy, kNnFunctional};
+                               saves_self | no_method | no_inplace | heavy | exact_out,
+                               kNnFunctional};
   template <class T> FN static T f(T x) { return -log1p_exp(-x); }
   template <class T> FN static T da(T g, T x, T) { return g * sigmoid(-x); }
 };
@@ -184,17 +186,17 @@ struct Hardswish {
 struct Hardshrink {
   static constexpr OpInfo info{"hardshrink(self: Tensor, lambd: Scalar = 0.5)",
                                "x where it is farther than `lambd` from 0, else 0.", FloatOnly,
-                               saves_self | saves_other | no_inplace};
+                               saves_self | saves_other | no_inplace | exact_out};
   template <class T> FN static T f(T x, T l) { return (x >= -l && x <= l) ? T(0) : x; }
   template <class T> FN static T da(T g, T x, T l, T) {
     return select((x >= -l) & (x <= l), T(0), g);
   }
 };
 struct Softshrink {
-  static constexpr OpInfo info{"softshrink(self: Tensor, lambd: Scalar = 0.5)",
-                               "x moved by `lambd` towards 0, and 0 where it would pass it.",
-                               FloatOnly, saves_self | saves_other | no_method | no_inplace,
-                               kNnFunctional};
+  static constexpr OpInfo info{
+      "softshrink(self: Tensor, lambd: Scalar = 0.5)",
+      "x moved by `lambd` towards 0, and 0 where it would pass it.", FloatOnly,
+      saves_self | saves_other | no_method | no_inplace | exact_out, kNnFunctional};
   template <class T> FN static T f(T x, T l) { return x > l ? x - l : (x < -l ? x + l : x * T(0)); }
   template <class T> FN static T da(T g, T x, T l, T) {
     return select((x >= -l) & (x <= l), T(0), g);

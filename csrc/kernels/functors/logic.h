@@ -64,7 +64,7 @@ struct BitwiseXor {
 };
 struct BitwiseNot {
   static constexpr OpInfo info{"bitwise_not", "Every bit turned over; `not` for bools.", Integral,
-                               wraps};
+                               wraps | exact_out};
   template <class T> FN static T f(T a) {
     if constexpr (same_type<T, bool>) return !a;
     else return T(~a);
@@ -121,7 +121,7 @@ struct IsFinite {
 };
 struct IsPosInf {
   static constexpr OpInfo info{"isposinf", "Whether the element is positive infinity.", Ordered,
-                               no_inplace};
+                               no_inplace | exact_out};
   template <class T> FN static bool f(T x) {
     if constexpr (is_float<T>) return x == T(kInf);
     else return false;
@@ -129,7 +129,7 @@ struct IsPosInf {
 };
 struct IsNegInf {
   static constexpr OpInfo info{"isneginf", "Whether the element is negative infinity.", Ordered,
-                               no_inplace};
+                               no_inplace | exact_out};
   template <class T> FN static bool f(T x) {
     if constexpr (is_float<T>) return x == T(-kInf);
     else return false;

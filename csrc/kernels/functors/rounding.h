@@ -29,7 +29,7 @@ struct Neg {
   static constexpr OpInfo info{"neg",
                                "Each element with the other sign.",
                                Arithmetic,
-                               inplace_function | foreach,
+                               inplace_function | foreach | exact_out,
                                "",
                                "Negation, the `-` operator, on a bool tensor is not supported. If "
                                "you are trying to invert a mask, use the `~` "
@@ -52,7 +52,7 @@ struct Abs {
 };
 struct Sign {
   static constexpr OpInfo info{"sign", "-1, 0 or 1: the sign of each element.", Ordered,
-                               foreach | keeps_zero};
+                               foreach | keeps_zero | exact_out};
   template <class T> FN static T f(T x) {
     if constexpr (is_float<T>) return x > T(0) ? T(1) : (x < T(0) ? T(-1) : T(0));
     else if constexpr (is_signed<T>) return x > 0 ? T(1) : (x < 0 ? T(-1) : T(0));
@@ -62,7 +62,7 @@ struct Sign {
 };
 struct Sgn {
   static constexpr OpInfo info{"sgn", "Each element over its absolute value; 0 where it is 0.",
-                               Numeric, saves_self | keeps_zero};
+                               Numeric, saves_self | keeps_zero | exact_out};
   template <class T> FN static T f(T x) {
     if constexpr (is_complex<T>) {
       const auto r = abs(x);
@@ -76,7 +76,7 @@ struct Sgn {
 struct ConjPhysical {
   static constexpr OpInfo info{"conj_physical",
                                "The complex conjugate of each element, as a tensor of its own.",
-                               Numeric, inplace_function};
+                               Numeric, inplace_function | exact_out};
   template <class T> FN static T f(T x) { return conj(x); }
   template <class T> FN static T da(T g, T, T) { return conj(g); }
 };
@@ -102,7 +102,7 @@ struct Copysign {
 };
 struct Signbit {
   static constexpr OpInfo info{"signbit", "Whether each element's sign bit is set.", Ordered,
-                               no_inplace | keeps_zero};
+                               no_inplace | keeps_zero | exact_out};
   template <class T> FN static bool f(T x) {
     if constexpr (is_float<T>) return signbit(x);
     else if constexpr (is_signed<T>) return x < 0;
@@ -120,20 +120,22 @@ struct Nextafter {
 struct Heaviside {
   static constexpr OpInfo info{
       "heaviside(self: Tensor, values: Tensor)",
-      "0 where `self` is negative, 1 where it is positive, `values` where it is 0.", Ordered};
+      "0 where `self` is negative, 1 where it is positive, `values` where it is 0.", Ordered,
+      exact_out};
   template <class T> FN static T f(T a, T b) { return a == T(0) ? b : T(a > T(0)); }
 };
 
 // ---- rounding ----
 // Integers are whole already.
-#define TAEDA_ROUNDING(Name, name, doc)                                                      \
-  struct Name {                                                                              \
-    static constexpr OpInfo info{#name, doc, Real, inplace_function | foreach | keeps_zero}; \
-    template <class T> FN static T f(T x) {                                                  \
-      if constexpr (is_float<T>) return name(x);                                             \
-      else return x;                                                                         \
-    }                                                                                        \
-    template <class T> FN static T da(T g, T, T) { return zero(g); }                         \
+#define TAEDA_ROUNDING(Name, name, doc)                                                \
+  struct Name {                                                                        \
+    static constexpr OpInfo info{#name, doc, Real,                                     \
+                                 inplace_function | foreach | keeps_zero | exact_out}; \
+    template <class T> FN static T f(T x) {                                            \
+      if constexpr (is_float<T>) return name(x);                                       \
+      else return x;                                                                   \
+    }                                                                                  \
+    template <class T> FN static T da(T g, T, T) { return zero(g); }                   \
   };
 TAEDA_ROUNDING(Ceil, ceil, "The smallest whole number that is not below each element.")
 TAEDA_ROUNDING(Floor, floor, "The largest whole number that is not above each element.")
@@ -156,7 +158,7 @@ struct RoundTo {  // scale is a power of ten
 };
 struct Frac {
   static constexpr OpInfo info{"frac", "The fraction of each element, with its sign.", FloatOnly,
-                               inplace_function | foreach | keeps_zero};
+                               inplace_function | foreach | keeps_zero | exact_out};
   template <class T> FN static T f(T x) { return x - trunc(x); }
   template <class T> FN static T da(T g, T, T) { return g; }
 };

@@ -204,17 +204,32 @@ static Tensor write_by_class(const Op& op, const Tensor& out, const Tensor& resu
   return out;
 }
 
+static bool takes_cast(const Traits& t, DType result, DType out) {
+  switch (t.out_dtype) {
+    case OutDtype::ByKind: return t.elementwise;
+    case OutDtype::Castable: return true;
+    case OutDtype::SameKind: return is_complex(result) == is_complex(out);
+    case OutDtype::Exact: break;
+  }
+  return false;
+}
+
+void check_out_dtype(const Op& op, const Tensor& out, DType result) {
+  check(can_cast(result, out.dtype()), "result type ", result,
+        " can't be cast to the desired output type ", out.dtype());
+  check(op.inplace_form || out.dtype() == result || takes_cast(op.traits, result, out.dtype()),
+        op.name, "(): expected out tensor to have dtype ", name(result), ", but got ",
+        name(out.dtype()));
+}
+
 Tensor write_out(const Op& op, const Tensor& out, const Tensor& result) {
   if (out.is(result)) return out;
   if (out.is_placeholder() || result.is_placeholder()) return write_by_class(op, out, result);
-  check(can_cast(result.dtype(), out.dtype()), "result type ", result.dtype(),
-        " can't be cast to the desired output type ", out.dtype());
+  check_out_dtype(op, out, result.dtype());
   if (op.inplace_form) {
     check(same(out.sizes(), result.sizes()), "output with shape ", to_string(out.sizes()),
           " doesn't match the broadcast shape ", to_string(result.sizes()));
   } else {
-    check(out.dtype() == result.dtype(), op.name, "(): expected out tensor to have dtype ",
-          name(result.dtype()), ", but got ", name(out.dtype()));
     check(out.device() == result.device(), op.name, "(): expected out tensor on device ",
           result.device(), ", but got ", out.device());
     // As in PyTorch, what draws random numbers resizes without a word.

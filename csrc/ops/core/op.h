@@ -211,6 +211,9 @@ inline bool derivative_in_ops() {
 }
 
 // ---- helpers for op files ----
+// RuntimeError where `out` cannot take a result of this dtype.
+void check_out_dtype(const Op& op, const Tensor& out, DType result);
+
 // Checks `out` against a result and copies it there, resizing as PyTorch's out= does. Returns out.
 Tensor write_out(const Op& op, const Tensor& out, const Tensor& result);
 

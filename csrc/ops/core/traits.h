@@ -122,6 +122,14 @@ struct OutMemory {
   uint32_t results = ~0u;         // the results that this holds for
 };
 
+// Which dtypes `out` may have.
+enum class OutDtype : uint8_t {
+  ByKind,    // Castable for elementwise ops, else Exact
+  Castable,  // any that the result can be cast to
+  SameKind,  // the same, but complex only where the result is
+  Exact,     // the result's
+};
+
 struct Traits {
   BackwardFn backward = nullptr;
   uint32_t saves = 0;
@@ -150,6 +158,7 @@ struct Traits {
   Flops flops = Flops::None;
   Numbers numbers = Numbers::None;
   OutMemory out_memory = {};
+  OutDtype out_dtype = {};
   // Orders of arguments that PyTorch has deprecated and still takes, with numbers before the
   // tensors that they multiply. s: self, t: another tensor, a: alpha, b: beta, v: value.
   const char* old_orders = "";
@@ -169,6 +178,9 @@ struct Traits {
   }
   constexpr Traits with(OutMemory m) const {
     return changed([&](Traits& t) { t.out_memory = m; });
+  }
+  constexpr Traits with(OutDtype d) const {
+    return changed([&](Traits& t) { t.out_dtype = d; });
   }
   constexpr Traits with(Form more) const {
     return changed([&](Traits& t) { t.forms |= more; });

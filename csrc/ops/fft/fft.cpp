@@ -376,7 +376,8 @@ Tensor shifted(const Tensor& x, const OptDims& dim, bool back) {
 Tensor fftshift(const Tensor& x, OptDims dim) { return shifted(x, dim, false); }
 Tensor ifftshift(const Tensor& x, OptDims dim) { return shifted(x, dim, true); }
 
-constexpr Traits kTransform{.forms = kFunction | kOut, .composite = true, .module = "fft"};
+constexpr Traits kTransform{
+    .forms = kFunction | kOut, .composite = true, .module = "fft", .out_dtype = OutDtype::SameKind};
 constexpr Traits kWide = kTransform.with(kFloat32OnCpu);
 constexpr Traits kShift{.forms = kFunction, .composite = true, .module = "fft"};
 

@@ -262,7 +262,7 @@ const Define kCholeskyOps[] = {
      "read; with `upper`, U of A = U^H U. LinAlgError where A is not positive-definite.",
      kernel(linalg_cholesky), kLinalg.with(kFloat32OnCpu)},
     {"cholesky(self: Tensor, upper: bool = False) -> Tensor", "The same as `linalg.cholesky`.",
-     kernel(linalg_cholesky), kLinalgMethod.with(kFloat32OnCpu)},
+     kernel(linalg_cholesky), kLinalgMethod.with(kFloat32OnCpu).with(OutDtype::Castable)},
     {"cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Tensor",
      "X of A X = self, given the Cholesky factor `input2` of A. Batches broadcast.",
      kernel(cholesky_solve),
@@ -270,7 +270,8 @@ const Define kCholeskyOps[] = {
       .saves = saves_arg(1) | saves_out(),
       .forms = kPublic | kOut,
       .autocast = kFloat32OnCpu,
-      .vmap = vmap::leading(2, 2)}},
+      .vmap = vmap::leading(2, 2),
+      .out_dtype = OutDtype::Castable}},
     {"cholesky_inverse(self: Tensor, upper: bool = False) -> Tensor",
      "The inverse of the matrix whose Cholesky factor is given.",
      kernel(cholesky_inverse),
@@ -278,7 +279,8 @@ const Define kCholeskyOps[] = {
       .saves = saves_arg(0) | saves_out(),
       .forms = kPublic | kOut,
       .autocast = kFloat32OnCpu,
-      .vmap = vmap::leading(2)}},
+      .vmap = vmap::leading(2),
+      .out_dtype = OutDtype::Castable}},
     {"linalg_ldl_factor_ex(self: Tensor, *, hermitian: bool = False, check_errors: bool = False) "
      "-> "
      "(LD: Tensor, pivots: Tensor, info: Tensor)",

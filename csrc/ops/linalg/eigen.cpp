@@ -150,7 +150,7 @@ const Define kEigenOps[] = {
      kernel(eig), kLinalg.with(kFloat32OnCpu)},
     {"linalg_eigvals(self: Tensor) -> Tensor",
      "The eigenvalues of square matrices: complex, in no particular order.", kernel(eigvals),
-     kLinalg.with(kFloat32OnCpu)},
+     kLinalg.with(kFloat32OnCpu).with(OutDtype::Castable)},
 };
 
 }  // namespace

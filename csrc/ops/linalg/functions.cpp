@@ -266,9 +266,9 @@ const Define kFunctionsOps[] = {
      "Square matrices (*, m, m) to the power n, by repeated squaring: the inverse's power where n "
      "is "
      "negative, the identity where it is 0.",
-     kernel(matrix_power), kLinalg},
+     kernel(matrix_power), kLinalg.with(OutDtype::Castable)},
     {"matrix_power(self: Tensor, n: int) -> Tensor", "The same as `linalg.matrix_power`.",
-     kernel(matrix_power), kLinalgMethod},
+     kernel(matrix_power), kLinalgMethod.with(OutDtype::Castable)},
     {"linalg_multi_dot(tensors: Tensor[]) -> Tensor",
      "The product of two or more matrices, in the order of multiplications that is cheapest. The "
      "first and the last may be vectors.",
@@ -278,12 +278,12 @@ const Define kFunctionsOps[] = {
      "tensordot(result, x, ind) undoes tensordot(self, x, self.dim() - ind). Shape: the last "
      "sizes, "
      "then the first.",
-     kernel(tensorinv), kLinalg.with(kFloat32OnCpu)},
+     kernel(tensorinv), kLinalg.with(kFloat32OnCpu).with(OutDtype::Castable)},
     {"linalg_tensorsolve(self: Tensor, other: Tensor, dims: int[]? = None) -> Tensor",
      "X of tensordot(self, X, X.dim()) = other, after the dimensions `dims` of `self` have been "
      "moved "
      "to the end.",
-     kernel(tensorsolve), kLinalg.with(kFloat32OnCpu)},
+     kernel(tensorsolve), kLinalg.with(kFloat32OnCpu).with(OutDtype::Castable)},
     {"linalg_vander(x: Tensor, *, N: int? = None) -> Tensor",
      "Matrices whose rows hold the powers 0, 1, ..., N - 1 of the elements of vectors (*, n): "
      "shape "

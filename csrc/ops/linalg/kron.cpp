@@ -40,7 +40,10 @@ const Define kKronOps[] = {
      "The Kronecker product: `other` once for every element of `self`, multiplied by it. Sizes "
      "multiply; the shorter shape is filled with ones in front.",
      kernel(kron_op),
-     {.forms = kPublic | kOut, .composite = true, .out_memory = {.same_or_disjoint = 0b11}}},
+     {.forms = kPublic | kOut,
+      .composite = true,
+      .out_memory = {.same_or_disjoint = 0b11},
+      .out_dtype = OutDtype::Castable}},
 };
 
 }  // namespace

@@ -381,7 +381,9 @@ const Define matmul_ops[] = {
     {"addr(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Scalar = 1, alpha: Scalar = 1) -> "
      "Tensor",
      "beta * self + alpha * the outer product of two vectors.", kernel(addr),
-     kSumForms.with(OutMemory{.same_or_disjoint = 0b111}).with(kLowerOnCuda)},
+     kSumForms.with(OutMemory{.same_or_disjoint = 0b111})
+         .with(OutDtype::Castable)
+         .with(kLowerOnCuda)},
     {"linear(input: Tensor, weight: Tensor, bias: Tensor? = None) -> Tensor",
      "input @ weight.T + bias. Input (*, in), weight (out, in), bias (out): (*, out).",
      kernel(linear),

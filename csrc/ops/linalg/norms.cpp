@@ -160,6 +160,8 @@ Tensor linalg_cross(const Tensor& self, const Tensor& other, int64_t dim) {
   return op<"cross">(self, other, d);
 }
 
+constexpr Traits kNorm = kLinalg.with(kFloat32OnCuda).with(OutDtype::Exact);
+
 const Define kNormsOps[] = {
     {"linalg_matrix_norm(self: Tensor, ord: Scalar, dim: int[] = [-2, -1], keepdim: bool = False, "
      "*, "
@@ -168,20 +170,20 @@ const Define kNormsOps[] = {
      "smallest singular value; 1 and -1: the largest and smallest sum of sizes of a column; inf "
      "and "
      "-inf: of a row.",
-     kernel(matrix_norm), kLinalg.with(kFloat32OnCuda)},
+     kernel(matrix_norm), kNorm},
     {"linalg_matrix_norm(self: Tensor, ord: str = 'fro', dim: int[] = [-2, -1], keepdim: bool = "
      "False, *, dtype: dtype? = None) -> Tensor",
      "'fro': the root of the sum of squares; 'nuc': the sum of the singular values.",
-     kernel(matrix_norm_named), kLinalg.with(kFloat32OnCuda)},
+     kernel(matrix_norm_named), kNorm},
     {"linalg_norm(self: Tensor, ord: Scalar? = None, dim: int[1]? = None, keepdim: bool = False, "
      "*, "
      "dtype: dtype? = None) -> Tensor",
      "A vector norm over one dimension, a matrix norm over two. Without `dim`, of a vector or a "
      "matrix; without `ord` too, the 2-norm of all elements.",
-     kernel(linalg_norm), kLinalg.with(kFloat32OnCuda)},
+     kernel(linalg_norm), kNorm},
     {"linalg_norm(self: Tensor, ord: str, dim: int[1]? = None, keepdim: bool = False, *, dtype: "
      "dtype? = None) -> Tensor",
-     "The matrix norms 'fro' and 'nuc'.", kernel(linalg_norm_named), kLinalg.with(kFloat32OnCuda)},
+     "The matrix norms 'fro' and 'nuc'.", kernel(linalg_norm_named), kNorm},
     {"nuclear_norm(self: Tensor, dim: int[2]? = None, keepdim: bool = False) -> Tensor",
      "The sum of the singular values: `linalg.matrix_norm` of order 'nuc'.",
      kernel(nuclear_norm),
@@ -191,9 +193,9 @@ const Define kNormsOps[] = {
      "unless "
      "`p` is given; -2, the inverse of that. With 1, -1, inf, -inf, 'fro' and 'nuc', for square "
      "matrices, the norm times that of the inverse: infinite where there is none.",
-     kernel(cond), kLinalg.with(kFloat32OnCpu)},
+     kernel(cond), kLinalg.with(kFloat32OnCpu).with(OutDtype::Castable)},
     {"linalg_cond(self: Tensor, p: str) -> Tensor", "", kernel(cond_named),
-     kLinalg.with(kFloat32OnCpu)},
+     kLinalg.with(kFloat32OnCpu).with(OutDtype::Castable)},
     {"linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor",
      "Inner products along `dim`, the first vector conjugated. The other dimensions broadcast.",
      kernel(vecdot), kLinalg.with(Precision::Lower)},

@@ -199,7 +199,10 @@ const Define kQrOps[] = {
      "below "
      "it, their scales in `tau`.",
      kernel(geqrf),
-     {.forms = kPublic | kOut, .autocast = kFloat32OnCpu, .vmap = vmap::leading(2)}},
+     {.forms = kPublic | kOut,
+      .autocast = kFloat32OnCpu,
+      .vmap = vmap::leading(2),
+      .out_dtype = OutDtype::Castable}},
     {"_linalg_householder(input: Tensor, tau: Tensor) -> Tensor",
      "A product of reflectors.",
      kernel(householder_raw),
@@ -208,9 +211,9 @@ const Define kQrOps[] = {
      "The first n columns of the product of the reflectors I - tau_i v_i v_i^H, whose vectors "
      "stand "
      "below the diagonal of `input` (*, m, n); tau (*, k) with k <= n <= m.",
-     kernel(householder), kLinalg.with(kFloat32OnCpu)},
+     kernel(householder), kLinalg.with(kFloat32OnCpu).with(OutDtype::Castable)},
     {"orgqr(self: Tensor, input2: Tensor) -> Tensor", "The same as `linalg.householder_product`.",
-     kernel(householder), kLinalgMethod.with(kFloat32OnCpu)},
+     kernel(householder), kLinalgMethod.with(kFloat32OnCpu).with(OutDtype::Castable)},
     {"_linalg_ormqr(self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: bool) -> "
      "Tensor",
      "A product with a product of reflectors.",

@@ -335,6 +335,8 @@ TensorList lstsq(const Tensor& a, const Tensor& b, std::optional<double> rcond,
   return r;
 }
 
+constexpr Traits kRank = kLinalg.with(kFloat32OnCpu).with(OutDtype::Castable);
+
 const Define kSvdOps[] = {
     {"_linalg_svd(A: Tensor, full_matrices: bool, compute_uv: bool, any_signs: bool) -> (Tensor, "
      "Tensor, Tensor)",
@@ -373,14 +375,14 @@ const Define kSvdOps[] = {
      "dtype's precision where no tolerance is given. With `hermitian`, from the eigenvalues and "
      "the "
      "lower triangle.",
-     kernel(pinv), kLinalg},
+     kernel(pinv), kLinalg.with(OutDtype::Castable)},
     {"linalg_pinv(self: Tensor, *, atol: float? = None, rtol: float? = None, hermitian: bool = "
      "False) -> Tensor",
-     "", kernel(pinv_float), kLinalg},
+     "", kernel(pinv_float), kLinalg.with(OutDtype::Castable)},
     {"linalg_pinv(self: Tensor, rcond: Tensor, hermitian: bool = False) -> Tensor",
-     "`rcond` is an older name of `rtol`.", kernel(pinv_rcond), kLinalg},
+     "`rcond` is an older name of `rtol`.", kernel(pinv_rcond), kLinalg.with(OutDtype::Castable)},
     {"linalg_pinv(self: Tensor, rcond: float, hermitian: bool = False) -> Tensor", "",
-     kernel(pinv_rcond_float), kLinalg},
+     kernel(pinv_rcond_float), kLinalg.with(OutDtype::Castable)},
     {"pinverse(self: Tensor, rcond: float = 1e-15) -> Tensor",
      "The same as `linalg.pinv` with rtol=rcond.",
      kernel(pinverse),
@@ -389,15 +391,15 @@ const Define kSvdOps[] = {
      "bool = False) -> Tensor",
      "How many singular values (with `hermitian`, sizes of eigenvalues) are larger than the larger "
      "of `atol` and `rtol` times the largest one, as int64. `rtol` is as for `pinv`.",
-     kernel(matrix_rank), kLinalg.with(kFloat32OnCpu)},
+     kernel(matrix_rank), kRank},
     {"linalg_matrix_rank(self: Tensor, *, atol: float? = None, rtol: float? = None, hermitian: "
      "bool "
      "= False) -> Tensor",
-     "", kernel(matrix_rank_float), kLinalg.with(kFloat32OnCpu)},
+     "", kernel(matrix_rank_float), kRank},
     {"linalg_matrix_rank(self: Tensor, tol: Tensor, hermitian: bool = False) -> Tensor",
-     "`tol` is an older name of `atol`.", kernel(matrix_rank_tol), kLinalg.with(kFloat32OnCpu)},
+     "`tol` is an older name of `atol`.", kernel(matrix_rank_tol), kRank},
     {"linalg_matrix_rank(self: Tensor, tol: float, hermitian: bool = False) -> Tensor", "",
-     kernel(matrix_rank_tol_float), kLinalg.with(kFloat32OnCpu)},
+     kernel(matrix_rank_tol_float), kRank},
     {"_linalg_lstsq(self: Tensor, b: Tensor, rcond: float?, driver: str) -> (Tensor, Tensor, "
      "Tensor, "
      "Tensor)",
@@ -418,7 +420,7 @@ const Define kSvdOps[] = {
      "rank except for 'gels', singular values for the last two; empty tensors otherwise. `rcond` "
      "is "
      "the part of the largest singular value below which one counts as zero.",
-     kernel(lstsq), kLinalg.with(kFloat32OnCpu)},
+     kernel(lstsq), kLinalg.with(kFloat32OnCpu).with(OutDtype::Castable)},
 };
 
 }  // namespace

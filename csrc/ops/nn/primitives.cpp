@@ -197,7 +197,7 @@ const Define kPrimitivesOps[] = {
      "Each tensor cut along `dim` into `num_chunks` chunks (filled up with zeros), chunks of the "
      "same number joined.",
      kernel(chunk_cat),
-     {.forms = kFunction | kOut, .composite = true}},
+     {.forms = kFunction | kOut, .composite = true, .out_dtype = OutDtype::Castable}},
     {"segment_reduce(data: Tensor, reduce: str, *, lengths: Tensor? = None, indices: Tensor? = "
      "None, offsets: Tensor? = None, axis: int = 0, unsafe: bool = False, initial: Scalar? = None) "
      "-> Tensor",

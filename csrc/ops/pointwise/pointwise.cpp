@@ -68,8 +68,7 @@ void check_devices(const PointwiseRow&, std::span<const Tensor* const> in, Devic
 // Checks that `out` can hold a result of this shape and dtype, and resizes it.
 void prepare_out(const Call& call, DimsRef sizes, DType result) {
   const Tensor& out = call.out;
-  check(can_cast(result, out.dtype()), "result type ", result,
-        " can't be cast to the desired output type ", out.dtype());
+  check_out_dtype(call.op, out, result);
   if (call.op.inplace_form) {
     check(same(out.sizes(), sizes), "output with shape ", to_string(out.sizes()),
           " doesn't match the broadcast shape ", to_string(sizes));
@@ -368,6 +367,7 @@ void register_pointwise(const OpInfo& info, const PointwiseRow& row, BackwardFn 
   if (info.flags & portable::numbers_after_self) traits.numbers = Numbers::AfterSelf;
   if (info.flags & portable::float32_on_cuda) traits.autocast = kFloat32OnCuda;
   if (info.flags & portable::widest_on_cuda) traits.autocast = kWidestOnCuda;
+  if (info.flags & portable::exact_out) traits.out_dtype = OutDtype::Exact;
   traits.old_orders = info.old_orders;
   if (!backward && row.types().result[static_cast<size_t>(DType::Float32)] ==
                        static_cast<uint8_t>(DType::Bool)) {

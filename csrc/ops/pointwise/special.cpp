@@ -59,7 +59,7 @@ const Define kSpecialOps[] = {
      "over j < "
      "p, and `p (p - 1) / 4 log(pi)`.",
      kernel(mvlgamma),
-     {.forms = kPublic | kOut | kInplace, .composite = true}},
+     {.forms = kPublic | kOut | kInplace, .composite = true, .out_dtype = OutDtype::Castable}},
     {"special_chebyshev_polynomial_t(x: Tensor, n: Tensor) -> Tensor",
      "Chebyshev's polynomial of the first kind and degree `n` at `x`.", pair<ChebyshevT>(),
      special(pair_backward<ChebyshevT, 1>).with(Numbers::OneTensor)},

@@ -167,7 +167,8 @@ void no_gradients(Backward& b) {
 }
 
 constexpr Traits kMake{.forms = kFunction | kOut, .by_draws = true};
-constexpr Traits kDraw{.backward = no_gradients, .forms = kFunction | kOut};
+constexpr Traits kDraw{
+    .backward = no_gradients, .forms = kFunction | kOut, .out_dtype = OutDtype::Castable};
 constexpr Traits kMakeLike{.forms = kFunction, .non_differentiable = 1};
 
 #define MAKE \

@@ -211,7 +211,7 @@ const Define kCumulativeOps[] = {
      "The `n`-th differences of neighbours along `dim`, after putting `prepend` and `append` at "
      "its ends.",
      kernel(diff_op),
-     {.forms = kPublic | kOut, .composite = true}},
+     {.forms = kPublic | kOut, .composite = true, .out_dtype = OutDtype::Castable}},
 };
 
 }  // namespace

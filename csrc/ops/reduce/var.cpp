@@ -259,6 +259,9 @@ using StdMean = Forms<"_std_mean">;
 #define TAEDA_SPREAD_DOC \
   "Divided by the count less `correction` (1 unless given; `unbiased=False` stands for 0)."
 
+constexpr Traits kSpread{
+    .forms = kPublic | kOut, .composite = true, .out_dtype = OutDtype::SameKind};
+
 const Define kVarOps[] = {
     {"_var(self: Tensor, dim: int[1]?, correction: Scalar, keepdim: bool) -> Tensor",
      "Variance.",
@@ -285,12 +288,9 @@ const Define kVarOps[] = {
     {"var(self: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: bool = False) "
      "-> Tensor",
      "The variance over `dim`, by default over all dimensions. " TAEDA_SPREAD_DOC,
-     kernel(Var::corrected),
-     {.forms = kPublic | kOut, .composite = true}},
+     kernel(Var::corrected), kSpread},
     {"var(self: Tensor, dim: int[1]?, unbiased: bool = True, keepdim: bool = False) -> Tensor",
-     "The variance over `dim`. " TAEDA_SPREAD_DOC,
-     kernel(Var::dims),
-     {.forms = kPublic | kOut, .composite = true}},
+     "The variance over `dim`. " TAEDA_SPREAD_DOC, kernel(Var::dims), kSpread},
     {"std(self: Tensor, unbiased: bool) -> Tensor",
      "The standard deviation of all elements. " TAEDA_SPREAD_DOC,
      kernel(Std::all),
@@ -298,12 +298,9 @@ const Define kVarOps[] = {
     {"std(self: Tensor, dim: int[1]? = None, *, correction: Scalar? = None, keepdim: bool = False) "
      "-> Tensor",
      "The standard deviation over `dim`, by default over all dimensions. " TAEDA_SPREAD_DOC,
-     kernel(Std::corrected),
-     {.forms = kPublic | kOut, .composite = true}},
+     kernel(Std::corrected), kSpread},
     {"std(self: Tensor, dim: int[1]?, unbiased: bool = True, keepdim: bool = False) -> Tensor",
-     "The standard deviation over `dim`. " TAEDA_SPREAD_DOC,
-     kernel(Std::dims),
-     {.forms = kPublic | kOut, .composite = true}},
+     "The standard deviation over `dim`. " TAEDA_SPREAD_DOC, kernel(Std::dims), kSpread},
     {"var_mean(self: Tensor, unbiased: bool) -> (Tensor, Tensor)",
      "Variance and mean of all elements. " TAEDA_SPREAD_DOC,
      kernel(VarMean::all2),
@@ -344,18 +341,25 @@ const Define kVarOps[] = {
       .forms = kFunction | kOut,
       .module = "linalg",
       .autocast = kFloat32OnCuda,
-      .vmap = vmap::reduction}},
+      .vmap = vmap::reduction,
+      .out_dtype = OutDtype::Exact}},
     {"norm(self: Tensor, p: Scalar? = 2, dim: int[1]? = None, keepdim: bool = False, *, dtype: "
      "dtype? = None) -> Tensor",
      "The vector norm of order `p` over `dim`, by default over all elements.",
      kernel(norm_op),
-     {.forms = kPublic | kOut, .composite = true, .autocast = kFloat32OnCuda}},
+     {.forms = kPublic | kOut,
+      .composite = true,
+      .autocast = kFloat32OnCuda,
+      .out_dtype = OutDtype::Exact}},
     {"norm(self: Tensor, p: str, dim: int[1]? = None, keepdim: bool = False, *, dtype: dtype? = "
      "None) -> Tensor",
      "For p = 'fro' the norm of order 2; for p = 'nuc' the sum of the singular values of the "
      "matrices that two dimensions span.",
      kernel(norm_named),
-     {.forms = kPublic | kOut, .composite = true, .autocast = kFloat32OnCuda}},
+     {.forms = kPublic | kOut,
+      .composite = true,
+      .autocast = kFloat32OnCuda,
+      .out_dtype = OutDtype::Exact}},
     {"dist(self: Tensor, other: Tensor, p: Scalar = 2) -> Tensor",
      "The norm of order `p` of the difference.",
      kernel(dist_op),
@@ -367,7 +371,8 @@ const Define kVarOps[] = {
       .saves = kSelf | saves_out(),
       .forms = kPublic | kOut,
       .autocast = kFloat32OnCuda,
-      .vmap = vmap::reduction}},
+      .vmap = vmap::reduction,
+      .out_dtype = OutDtype::Castable}},
 };
 #undef TAEDA_SPREAD_DOC
 
