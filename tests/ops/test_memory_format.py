@@ -1,5 +1,7 @@
 """Ops keep the memory format channels_last, of results and of gradients."""
 
+import math
+
 import pytest
 
 import taeda
@@ -95,6 +97,22 @@ def test_channels_last_stays(name):
 @pytest.mark.parametrize("name", LAYERS_3D)
 def test_channels_last_3d_stays(name):
     check(name, LAYERS_3D[name], (2, 6, 5, 6, 7), LAST_3D)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(2,), ((3, 2, 1), (1, 2, 3)), (3, 2, 1), (2, 1, 0, 2), (3, 2, 1, 1, True)],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", [taeda.float32, taeda.float16, taeda.int64], ids=str)
+@pytest.mark.parametrize("channels", [1, 6])
+def test_max_pool3d_without_gradients(arguments, dtype, channels):
+    x = (taeda.randn(2, channels, 5, 6, 7) * 9).to(dtype)
+    if dtype.is_floating_point:
+        x[0, 0, 1, 2, 3] = math.nan
+    pooled = F.max_pool3d(x.to(memory_format=LAST_3D), *arguments)
+    assert pooled.is_contiguous(memory_format=LAST_3D)
+    assert taeda.equal(pooled.nan_to_num(99), F.max_pool3d(x, *arguments).nan_to_num(99))
 
 
 @pytest.mark.parametrize("name", LAYERS_2D)

@@ -112,6 +112,24 @@ void gather_backward(Backward& b) {
   b.set(0, op<"_scatter_pool">(b.grad(), b.arg<Tensor>(1), b.sizes(0), b.arg<int64_t>(2)));
 }
 
+// Of (N, C, D, H, W) in channels_last_3d, without gradients, by the kernels of two dimensions: over
+// H and W with a batch of N * D, then over D with H, W and C as channels.
+Tensor max_pool_channels_last_3d(const Tensor& self, const Pool& p, DimsRef out) {
+  const int64_t n = self.size(0), c = self.size(1), d = self.size(2);
+  const auto pool_2d = [&](const Tensor& x, auto&& part) {  // x (N, H, W, C)
+    return permute(
+        op<"max_pool2d">(permute(x, Dims{0, 3, 1, 2}), part(p.kernel, 1), part(p.stride, 1),
+                         part(p.padding, 0), part(p.dilation, 1), p.ceil_mode),
+        Dims{0, 2, 3, 1});
+  };
+  const Tensor x = permute(self, Dims{0, 2, 3, 4, 1});
+  const Tensor planes = pool_2d(reshape(x, Dims{n * d, x.size(2), x.size(3), c}),
+                                [](const Dims& a, int64_t) { return Dims{a[1], a[2]}; });
+  const Tensor y = pool_2d(reshape(planes, Dims{n, d, 1, out[1] * out[2] * c}),
+                           [](const Dims& a, int64_t along_w) { return Dims{a[0], along_w}; });
+  return permute(reshape(y, Dims{n, out[0], out[1], out[2], c}), Dims{0, 4, 1, 2, 3});
+}
+
 template <int N>
 Tensor max_pool_values(const Tensor& self, const Dims& kernel, const Dims& stride,
                        const Dims& padding, const Dims& dilation, bool ceil_mode) {
@@ -119,7 +137,15 @@ Tensor max_pool_values(const Tensor& self, const Dims& kernel, const Dims& strid
     return ops<"max_pool1d_with_indices">(self, kernel, stride, padding, dilation, ceil_mode)[0];
   else if constexpr (N == 2)
     return ops<"max_pool2d_with_indices">(self, kernel, stride, padding, dilation, ceil_mode)[0];
-  else return ops<"max_pool3d_with_indices">(self, kernel, stride, padding, dilation, ceil_mode)[0];
+  else {
+    if (self.dim() == 5 && self.numel() && is_channels_last(self) &&
+        !(modes.grad && (self.flags() & kRequiresGrad))) {
+      check_input("max_pool3d", self, N);
+      const Pool p = expanded("max_pool3d", N, kernel, stride, padding, dilation, ceil_mode);
+      return max_pool_channels_last_3d(self, p, output_sizes("max_pool3d", self, p));
+    }
+    return ops<"max_pool3d_with_indices">(self, kernel, stride, padding, dilation, ceil_mode)[0];
+  }
 }
 
 template <int N> TensorList adaptive_max_pool(const Tensor& self, const Dims& out) {
