@@ -24,9 +24,10 @@ struct OptimUpdate {
   std::array<DType, kOperands> dtypes{};  // real; computed in float64 if the parameter's is that
   int64_t n = 0;
   OptimStep step;
-  // Where the device counts the steps: the count, and what the learning rate is multiplied by, or
-  // null. `step` has what it has whatever the count is.
+  // Where the device counts the steps: the count, the rule's other numbers, and what the learning
+  // rate is multiplied by, or null. `step` has what it has whatever the count is.
   float* count = nullptr;
+  std::array<float*, 2> numbers{};
   const float* rate = nullptr;
 };
 

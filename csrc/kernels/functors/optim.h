@@ -17,11 +17,12 @@
 // `at` makes the numbers of a parameter's step from the options of the op, once, in double. `f`
 // gives the new parameter, from p (after decoupled weight decay), its gradient g and its states s,
 // which it changes; Has::a, Has::b and Has::c tell which of the three states there are. Where a
-// device counts the steps (RuleInfo::on_device), `at` is given an infinite count, and `counted`
-// makes the numbers of a step from what it gave. The members of the rule do not change in the loop,
-// so that compilers convert them to T before it. The order of roundings follows the textbook
-// updates, tensor by tensor. A new optimizer needs this struct, its name in the list at the end,
-// and a class in python/taeda/optim, which names the paper.
+// device counts the steps (RuleInfo::on_device), `at` is given an infinite count and other numbers
+// of 0, and `counted` makes the numbers of a step from what it gave; it is also given pointers to
+// the numbers beside the count, if there are any, to read and to change. The members of the rule do
+// not change in the loop, so that compilers convert them to T before it. The order of roundings
+// follows the textbook updates, tensor by tensor. A new optimizer needs this struct, its name in
+// the list at the end, and a class in python/taeda/optim, which names the paper.
 #pragma once
 
 #include "kernels/functors/position.h"
@@ -206,9 +207,11 @@ struct NAdam : RunningMeans {
       .options =
           "lr: float, beta1: float, beta2: float, weight_decay: float, eps: float, "
           "momentum_decay: float, maximize: bool, decoupled: bool",
-      .doc = "One NAdam step on every parameter. Counts `steps` up."};
+      .doc = "One NAdam step on every parameter. Counts `steps` up.",
+      .on_device = true};
   double mean_lr;  // the rate of the mean; lr is that of the gradient
   double root_correction;
+  double rate, momentum_decay;  // the options, for `counted`
   static NAdam at(StepState& s, double lr, double beta1, double beta2, double weight_decay,
                   double eps, double momentum_decay, bool maximize, bool decoupled) {
     // The momentum of this step, and of the next one for Nesterov's look-ahead.
@@ -217,9 +220,23 @@ struct NAdam : RunningMeans {
     const double product = s.numbers[0].multiply(mu);
     NAdam r{{step_base(lr, weight_decay, maximize, decoupled), beta1, beta2, eps},
             lr * next / (1 - product * next),
-            sqrt(1 - s.power(beta2, s.count))};
+            sqrt(1 - s.power(beta2, s.count)),
+            lr,
+            momentum_decay};
     r.lr = lr * (1 - mu) / (1 - product);
     return r;
+  }
+  FN void set_rate(double factor) {
+    StepBase::set_rate(factor);
+    rate *= factor;
+  }
+  FN void counted(double count, float* const* numbers) {
+    const double mu = beta1 * (1 - 0.5 * pow(0.96, count * momentum_decay));
+    const double next = beta1 * (1 - 0.5 * pow(0.96, (count + 1) * momentum_decay));
+    const double product = *numbers[0] *= static_cast<float>(mu);
+    mean_lr = rate * next / (1 - product * next);
+    root_correction = sqrt(1 - pow(beta2, count));
+    lr = rate * (1 - mu) / (1 - product);
   }
   template <class Has, class T> FN T f(T p, T g, T* s) const {
     s[0] = mean(s[0], g);
@@ -375,16 +392,27 @@ struct Asgd : StepBase {
           "maximize: bool",
       .doc =
           "One step of averaged SGD on every parameter. Counts `steps` up; sets `etas` and "
-          "`mus` for the next step."};
+          "`mus` for the next step.",
+      .on_device = true};
   double mu;
+  double rate, lambd, alpha, t0;  // the options, for `counted`
   static Asgd at(StepState& s, double lr, double lambd, double alpha, double t0,
                  double weight_decay, bool maximize) {
     auto& [eta, mu] = s.numbers;
-    Asgd r{step_base(eta.value, weight_decay, maximize), mu.value};
+    Asgd r{step_base(eta.value, weight_decay, maximize), mu.value, lr, lambd, alpha, t0};
     r.shrink = 1 - lambd * eta.value;
     eta.set(lr / s.power(1 + lambd * lr * s.count, alpha));
     mu.set(s.count - t0 > 1 ? 1 / (s.count - t0) : 1);
     return r;
+  }
+  FN void set_rate(double factor) { rate *= factor; }
+  FN void counted(double count, float* const* numbers) {
+    float &eta = *numbers[0], &next_mu = *numbers[1];
+    lr = eta;
+    shrink = 1 - lambd * lr;
+    mu = next_mu;
+    eta = static_cast<float>(rate / pow(1 + lambd * rate * count, alpha));
+    next_mu = count - t0 > 1 ? static_cast<float>(1 / (count - t0)) : 1.0f;
   }
   template <class Has, class T> FN T f(T p, T g, T* s) const {
     p = p - T(lr) * g;

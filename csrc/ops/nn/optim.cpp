@@ -57,7 +57,10 @@ void check_counts(const Group& g) {
           "(): ", role, " must be one float32 on ", device, ", got ", t.numel(), " of ",
           name(t.dtype()), " on ", t.device());
   };
-  for (const Tensor& count : *g.numbers[0]) check_number(count, "a count of steps");
+  for (const TensorList* list : g.numbers) {
+    if (!list) continue;
+    for (const Tensor& number : *list) check_number(number, "a number of a step");
+  }
   if (g.rate.defined()) check_number(g.rate, "rate");
 }
 
@@ -177,12 +180,14 @@ template <class Make> void step_group(const Group& g, Make&& make) {
       state.count = counter.set(counter.value + 1);
     }
     for (size_t k = 1; k < g.numbers.size(); ++k) {
-      if (g.numbers[k]) state.numbers[k - 1] = read((*g.numbers[k])[i]);
+      if (!g.numbers[k]) continue;
+      if (there) updates[i].numbers[k - 1] = (*g.numbers[k])[i].data_as<float>();
+      else state.numbers[k - 1] = read((*g.numbers[k])[i]);
     }
     updates[i].step = make(state);
     if (g.numbers[0] && !there) write((*g.numbers[0])[i], counter);
     for (size_t k = 1; k < g.numbers.size(); ++k) {
-      if (g.numbers[k]) write((*g.numbers[k])[i], state.numbers[k - 1]);
+      if (g.numbers[k] && !there) write((*g.numbers[k])[i], state.numbers[k - 1]);
     }
   }
   if (count) {

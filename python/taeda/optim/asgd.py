@@ -37,7 +37,8 @@ class ASGD(FusedOptimizer):
         foreach: PyTorch's choice among its implementations; all values do the same here.
         maximize: climb the objective instead of descending it.
         differentiable: record the step itself, so that gradients flow through it.
-        capturable: as in PyTorch; ``step`` refuses it, since steps are counted on the CPU.
+        capturable: count steps on the GPU, so that a graph can record them; the learning rate may
+            be a tensor there. ``step`` refuses it for other parameters.
 
     Raises:
         ValueError: an option is out of its range.
@@ -51,7 +52,6 @@ class ASGD(FusedOptimizer):
     """
 
     _op = "_fused_asgd_"
-    _counts_on_device = False
     _state_lists = ("ax", "step", "eta", "mu")
     _counts = ("step", "eta", "mu")
 

@@ -30,7 +30,8 @@ class NAdam(FusedOptimizer):
         decoupled_weight_decay: shrink the parameter by ``lr * weight_decay``, as AdamW does.
         foreach: PyTorch's choice among its implementations; all values do the same here.
         maximize: climb the objective instead of descending it.
-        capturable: as in PyTorch; ``step`` refuses it, since steps are counted on the CPU.
+        capturable: count steps on the GPU, so that a graph can record them; the learning rate may
+            be a tensor there. ``step`` refuses it for other parameters.
         differentiable: record the step itself, so that gradients flow through it.
 
     Raises:
@@ -38,7 +39,6 @@ class NAdam(FusedOptimizer):
     """
 
     _op = "_fused_nadam_"
-    _counts_on_device = False
     _state_lists = ("exp_avg", "exp_avg_sq", "step", "mu_product")
     _counts = ("step", "mu_product")
 

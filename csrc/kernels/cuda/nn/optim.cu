@@ -87,6 +87,7 @@ template <class Rule> struct Counts {
   struct {
     Rule rule;
     float* count;
+    float* numbers[2];
     const float* rate;
   } all[kPerLaunch];
 };
@@ -98,7 +99,8 @@ __global__ void count_steps(const __grid_constant__ Counts<Rule> counts, Rule* o
   Rule rule = from.rule;
   if (from.rate) rule.set_rate(*from.rate);
   *from.count += 1;
-  rule.counted(*from.count);
+  if constexpr (count_names(Rule::info.numbers) > 1) rule.counted(*from.count, from.numbers);
+  else rule.counted(*from.count);
   out[threadIdx.x] = rule;
 }
 
@@ -151,7 +153,10 @@ template <class Rule> void count_steps_of(std::span<const OptimUpdate> part, Rul
   if constexpr (Rule::info.on_device) {
     Counts<Rule> counts;
     for (size_t i = 0; i < part.size(); ++i)
-      counts.all[i] = {std::get<Rule>(part[i].step), part[i].count, part[i].rate};
+      counts.all[i] = {std::get<Rule>(part[i].step),
+                       part[i].count,
+                       {part[i].numbers[0], part[i].numbers[1]},
+                       part[i].rate};
     launch(count_steps<Rule>, 1, static_cast<unsigned>(part.size()), 0, counts, out);
   } else {
     missing_kernel();
