@@ -12,7 +12,7 @@ namespace taeda {
 
 // Marsaglia, Tsang: A simple method for generating gamma variables, ACM TOMS 2000. The shape's own
 // arithmetic is in P and everything else in double, which the random streams depend on.
-template <class Engine, class P> double gamma_deviate(Engine& engine, P alpha) {
+template <class Engine, class P> TAEDA_ANYWHERE double gamma_deviate(Engine& engine, P alpha) {
   double scale = 1;
   if (alpha < P(1)) {
     if (alpha == P(0)) return 0;
@@ -34,7 +34,8 @@ template <class Engine, class P> double gamma_deviate(Engine& engine, P alpha) {
 }
 
 // The sum of geometric gaps: for few expected successes.
-template <class Engine> double binomial_by_gaps(Engine& engine, double count, double p) {
+template <class Engine>
+TAEDA_ANYWHERE double binomial_by_gaps(Engine& engine, double count, double p) {
   const double log_miss = std::log1p(-p);
   double successes = 0, trials = 0;
   for (;;) {
@@ -45,8 +46,8 @@ template <class Engine> double binomial_by_gaps(Engine& engine, double count, do
 }
 
 // What Stirling's formula lacks of log(k!).
-inline double stirling_rest(double k) {
-  static constexpr double small[] = {
+TAEDA_ANYWHERE inline double stirling_rest(double k) {
+  constexpr double small[] = {
       0.0810614667953272, 0.0413406959554092,  0.0276779256849983, 0.0207906721037650,
       0.0166446911898211, 0.0138761288230707,  0.0118967099458917, 0.0104112652619720,
       0.0092554621827127, 0.00833056343336287,
@@ -57,7 +58,8 @@ inline double stirling_rest(double k) {
 }
 
 // Hoermann: The generation of binomial random variates, 1993 (BTRS). For count * p >= 10, p <= 1/2.
-template <class Engine> double binomial_by_rejection(Engine& engine, double count, double p) {
+template <class Engine>
+TAEDA_ANYWHERE double binomial_by_rejection(Engine& engine, double count, double p) {
   const double deviation = std::sqrt(count * p * (1 - p));
   const double b = 1.15 + 2.53 * deviation, a = -0.0873 + 0.0248 * b + 0.01 * p;
   const double centre = count * p + 0.5, accept = 0.92 - 4.2 / b, odds = p / (1 - p);
@@ -78,7 +80,8 @@ template <class Engine> double binomial_by_rejection(Engine& engine, double coun
   }
 }
 
-template <class Engine> double binomial_deviate(Engine& engine, double count, double p) {
+template <class Engine>
+TAEDA_ANYWHERE double binomial_deviate(Engine& engine, double count, double p) {
   if (std::isnan(count) || std::isnan(p)) return std::numeric_limits<double>::quiet_NaN();
   if (count <= 0 || p <= 0) return 0;
   if (p >= 1) return count;

@@ -78,8 +78,7 @@ template <class T> void gamma_gradients(int64_t n, const T* alpha, const T* x, T
 template <class T>
 void dirichlet_gradients(int64_t n, const T* x, const T* alpha, const T* total, T* out) {
   parallel_each(n, kGammaGrain, [&](int64_t i) {
-    const double at = x[i], a = alpha[i], rest = 1 - at;
-    out[i] = static_cast<T>(rest > 0 ? gamma::beta_gradient(at, a, total[i] - a) / rest : 0.0);
+    out[i] = static_cast<T>(gamma::dirichlet_gradient(x[i], alpha[i], total[i]));
   });
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/anywhere.h"
 #include "kernels/functors/special.h"
 
 namespace taeda::gamma {
@@ -13,9 +14,9 @@ namespace taeda::gamma {
 struct Dual {
   double v, d = 0;
 };
-inline Dual operator+(Dual a, Dual b) { return {a.v + b.v, a.d + b.d}; }
-inline Dual operator*(Dual a, Dual b) { return {a.v * b.v, a.d * b.v + a.v * b.d}; }
-inline Dual operator/(Dual a, Dual b) {
+TAEDA_ANYWHERE inline Dual operator+(Dual a, Dual b) { return {a.v + b.v, a.d + b.d}; }
+TAEDA_ANYWHERE inline Dual operator*(Dual a, Dual b) { return {a.v * b.v, a.d * b.v + a.v * b.d}; }
+TAEDA_ANYWHERE inline Dual operator/(Dual a, Dual b) {
   const double q = a.v / b.v;
   return {q, (a.d - q * b.d) / b.v};
 }
@@ -24,7 +25,7 @@ inline constexpr int kMostTerms = 100000;
 inline constexpr double kPrecision = 1e-15;
 
 // b0 + a1 / (b1 + a2 / (b2 + ...)) by the modified method of Lentz; term(n) gives {a_n, b_n}.
-template <class F> Dual continued_fraction(Dual b0, F&& term) {
+template <class F> TAEDA_ANYWHERE Dual continued_fraction(Dual b0, F&& term) {
   constexpr double tiny = 1e-300;
   Dual f = b0.v == 0 ? Dual{tiny} : b0, c = f, d{0};
   for (int n = 1; n < kMostTerms; ++n) {
@@ -44,7 +45,7 @@ template <class F> Dual continued_fraction(Dual b0, F&& term) {
 
 // The expansion of Cornish and Fisher of the quantile that a normal deviate z has, for large
 // shapes: its derivative by alpha, at the z that x has.
-inline double gamma_gradient_of_large(double alpha, double x) {
+TAEDA_ANYWHERE inline double gamma_gradient_of_large(double alpha, double x) {
   const double s = std::sqrt(alpha);
   double z = (x - alpha) / s;
   for (int i = 0; i < 8; ++i) {
@@ -66,7 +67,7 @@ inline double gamma_gradient_of_large(double alpha, double x) {
 }
 
 // The continued fraction of the incomplete beta function, I = x^a (1-x)^b / (a B(a, b)) / fraction.
-inline Dual beta_fraction(Dual a, Dual b, double x) {
+TAEDA_ANYWHERE inline Dual beta_fraction(Dual a, Dual b, double x) {
   return continued_fraction({1}, [&](int n) {
     const Dual m{static_cast<double>(n / 2)}, am = a + m;
     if (n == 1) return std::pair<Dual, Dual>{(a + b) * Dual{-x} / (a + Dual{1}), {1}};
@@ -79,7 +80,7 @@ inline Dual beta_fraction(Dual a, Dual b, double x) {
 
 // How a gamma deviate x moves with its shape, at a fixed value of the distribution function:
 // -(dF/dalpha) / f at x.
-inline double gamma_gradient(double alpha, double x) {
+TAEDA_ANYWHERE inline double gamma_gradient(double alpha, double x) {
   if (!(alpha > 0) || !(x >= 0)) return std::numeric_limits<double>::quiet_NaN();
   if (x == 0) return 0;
   if (alpha > 500) return gamma_gradient_of_large(alpha, x);
@@ -107,7 +108,7 @@ inline double gamma_gradient(double alpha, double x) {
 }
 
 // The same for a beta deviate x by alpha.
-inline double beta_gradient(double x, double alpha, double beta) {
+TAEDA_ANYWHERE inline double beta_gradient(double x, double alpha, double beta) {
   if (!(alpha > 0) || !(beta > 0) || !(x >= 0 && x <= 1)) {
     return std::numeric_limits<double>::quiet_NaN();
   }
@@ -121,6 +122,12 @@ inline double beta_gradient(double x, double alpha, double beta) {
   // The other tail: 1 - I with the parameters exchanged.
   const Dual h = Dual{x * y / beta} / beta_fraction({beta}, {alpha, 1}, y);
   return h.v * derivative + h.d;
+}
+
+// Of a component x of a Dirichlet deviate by its concentration alpha, over 1 - x.
+TAEDA_ANYWHERE inline double dirichlet_gradient(double x, double alpha, double total) {
+  const double rest = 1 - x;
+  return rest > 0 ? beta_gradient(x, alpha, total - alpha) / rest : 0;
 }
 
 }  // namespace taeda::gamma

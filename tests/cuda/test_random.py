@@ -282,3 +282,47 @@ for bad in (lambda: torch.bernoulli(torch.tensor([0.5, 1.5], device="cuda")),
         "probability tensor contains either `inf`",
         "invalid multinomial distribution (sum of",
     ]
+
+
+def test_gamma_dirichlet_and_binomial(libraries):
+    code = """
+import math
+from taeda import distributions as D
+from taeda._C import ops
+torch.manual_seed(0)
+n = 1_500
+def full(x, dtype=torch.float64): return torch.full((n,), x, device="cuda", dtype=dtype)
+def near(x, mean, variance):
+    return abs(x.mean().item() - mean) < 5 * (variance / n) ** 0.5 and abs(x.var().item() / variance - 1) < 0.35
+for dtype in (torch.float32, torch.float64):
+    for shape in (0.3, 1., 20., 700.):
+        assert near(torch._standard_gamma(full(shape, dtype)), shape, shape), shape
+    for count, p in ((7., 0.2), (1000., 0.003), (60., 0.5), (1e6, 0.9)):
+        x = torch.binomial(full(count, dtype), full(p, dtype))
+        assert x.floor().equal(x) and 0 <= x.min() and x.max() <= count and near(x, count * p, count * p * (1 - p)), (count, p)
+    assert torch.binomial(full(5., dtype), full(0., dtype)).sum() == 0 and (torch.binomial(full(5., dtype), full(1., dtype)) == 5).all()
+    assert torch.binomial(full(math.nan, dtype), full(0.5, dtype)).isnan().all()
+    x = torch._sample_dirichlet(torch.tensor([1., 2, 5], device="cuda", dtype=dtype).expand(n, 3))
+    assert near(x[:, 1].double(), 0.25, 2 / 8 * 6 / 8 / 9) and (x.sum(1) - 1).abs().max() < 1e-5
+    x = torch._sample_dirichlet(torch.full((3, 300), 1e-3, device="cuda", dtype=dtype))
+    assert (x > 0).all() and (x < 1).all() and (x.double().sum(1) - 1).abs().max() < 1e-4
+    assert (torch._standard_gamma(full(1e-4, dtype)) > 0).all() and torch._standard_gamma(full(0., dtype)).max() < 1e-37
+for f in (lambda: torch._standard_gamma(full(2.)), lambda: torch._sample_dirichlet(full(2.).view(-1, 4)), lambda: torch.binomial(full(30.), full(0.4))):
+    torch.manual_seed(3); a, b = f(), f()
+    torch.manual_seed(3); assert f().equal(a) and f().equal(b) and not a.equal(b)
+for name, arguments in (("Gamma", (2., 3.)), ("Beta", (0.5, 2.)), ("Dirichlet", (torch.tensor([0.5, 2, 3]),)), ("StudentT", (4.,)), ("Chi2", (3.,))):
+    given = [(a if isinstance(a, torch.Tensor) else torch.tensor(a)).double().cuda().requires_grad_() for a in arguments]
+    x = getattr(D, name)(*given).rsample()
+    x.sum().backward() if name != "Dirichlet" else x[0].backward()
+    assert x.is_cuda and all(g.grad.is_cuda and g.grad.isfinite().all() for g in given), name
+shapes = torch.rand(80, dtype=torch.float64) * 20
+x = torch._standard_gamma(shapes)
+gradients = ops._standard_gamma_grad(shapes.cuda(), x.cuda())
+torch.testing.assert_close(gradients.cpu(), ops._standard_gamma_grad(shapes, x))
+x = torch._sample_dirichlet(shapes.view(20, 4) + 0.1)
+arguments = x, shapes.view(20, 4) + 0.1, (shapes.view(20, 4) + 0.1).sum(1, keepdim=True).expand(20, 4)
+gradients = ops._dirichlet_grad(*(a.cuda() for a in arguments))
+torch.testing.assert_close(gradients.cpu(), ops._dirichlet_grad(*arguments))
+print(torch._standard_gamma(torch.empty(0, 3, device="cuda")).shape, torch._sample_dirichlet(torch.empty(0, 3, device="cuda")).shape)
+"""
+    assert printed(libraries, code) == ["taeda.Size([0, 3]) taeda.Size([0, 3])"]

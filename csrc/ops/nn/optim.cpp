@@ -179,10 +179,11 @@ template <class Make> void step_group(const Group& g, Make&& make) {
       counter = read((*g.numbers[0])[i]);
       state.count = counter.set(counter.value + 1);
     }
-    for (size_t k = 1; k < g.numbers.size(); ++k) {
-      if (!g.numbers[k]) continue;
-      if (there) updates[i].numbers[k - 1] = (*g.numbers[k])[i].data_as<float>();
-      else state.numbers[k - 1] = read((*g.numbers[k])[i]);
+    for (size_t k = 0; k + 1 < g.numbers.size(); ++k) {
+      const TensorList* list = g.numbers[k + 1];
+      if (!list) continue;
+      if (there) updates[i].numbers[k] = (*list)[i].data_as<float>();
+      else state.numbers[k] = read((*list)[i]);
     }
     updates[i].step = make(state);
     if (g.numbers[0] && !there) write((*g.numbers[0])[i], counter);

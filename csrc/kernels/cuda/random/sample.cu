@@ -1,5 +1,6 @@
 // Samples whose distributions are in memory.
 #include "kernels/cuda/common/group.h"
+#include "kernels/cuda/random/doubles.h"
 #include "kernels/cuda/random/fill.h"
 #include "kernels/cuda/random/tables.h"
 #include "kernels/deviates.h"
@@ -68,20 +69,6 @@ __device__ float poisson_by_products(Philox& philox, float rate) {
     }
   }
 }
-// What kernels/deviates.h draws from.
-struct Doubles {
-  Philox& philox;
-  double left = 0;
-  bool has_left = false;
-
-  __device__ double uniform() {
-    has_left = !has_left;
-    if (!has_left) return left;
-    const Uniform<double> u(philox.next());
-    left = u.v[1];
-    return u.v[0];
-  }
-};
 template <class T> __global__ void poisson_kernel(int64_t n, Place place, const T* rates, T* out) {
   const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= n) return;
