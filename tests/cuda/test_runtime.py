@@ -365,12 +365,28 @@ def test_mixed_devices(libraries):
 
 
 def test_a_missing_kernel_is_named(libraries):
-    message = error(libraries, "torch.linalg.eig(torch.eye(3, device='cuda'))")
-    assert "linalg_eig(): device 'cuda' has no kernel for it" in message
-    assert printed(
-        libraries,
-        "torch.set_fallback('cpu'); print(torch.linalg.eigvals(torch.eye(1, device='cuda')).real.tolist())",
-    ) == ["[1.0]"]
+    code = "x = torch.linalg.lstsq(torch.eye(1, device='cuda'), torch.ones(1, 1, device='cuda'), driver='gelsd')"
+    message = error(libraries, code)
+    assert "linalg_lstsq(): device 'cuda' has no kernel for it" in message
+    code = f"torch.set_fallback('cpu'); {code}; print(x.solution.tolist(), x.solution.device)"
+    assert printed(libraries, code) == ["[[1.0]] cuda:0"]
+
+
+def test_what_the_cpu_does(libraries):
+    code = """
+import warnings; warnings.simplefilter("error")
+a = torch.tensor([[2., 1], [0, 3]], device="cuda", requires_grad=True)
+values, vectors = torch.linalg.eig(a)
+print(values.device, vectors.device, sorted(values.real.tolist()))
+torch.linalg.eigvals(a).real.sum().backward(); print(a.grad.device, a.grad.cpu().round(decimals=4).tolist())
+s = torch.tensor([[2., 1], [1, -3]], device="cuda")
+x = torch.linalg.ldl_solve(*torch.linalg.ldl_factor(s), s); print(x.device, x.cpu().allclose(torch.eye(2), atol=1e-6))
+"""
+    assert printed(libraries, code) == [
+        "cuda:0 cuda:0 [2.0, 3.0]",
+        "cuda:0 [[1.0, 0.0], [0.0, 1.0]]",
+        "cuda:0 True",
+    ]
 
 
 def test_files_remember_the_device(libraries, tmp_path):

@@ -147,12 +147,12 @@ Value run_on_device(Call& c, uint32_t inner) {
   try {
     return call_inner(c, inner);
   } catch (const MissingKernel& missing) {
-    if (!falls_back_to_cpu())
+    if (!falls_back_to_cpu() && !c.op.traits.on_host)
       fail<NotImplemented>(c.op.name, "(): device '", device_type_name(device.type),
                            "' has no kernel for it", missing.without.empty() ? "" : " without ",
                            missing.without,
                            "; taeda.set_fallback(\"cpu\") runs such operations on the CPU");
-    warn_of_fallback(c.op, device);
+    if (!c.op.traits.on_host) warn_of_fallback(c.op, device);
   }
   c.out = out;
   return HostCall(c).run();

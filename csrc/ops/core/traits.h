@@ -147,6 +147,7 @@ struct Traits {
   bool by_copies =
       false;  // a factory that needs memory and copies alone: devices make it themselves
   bool by_draws = false;    // a factory that random kernels fill: devices that have them make it
+  bool on_host = false;     // devices that lack its kernel run it on the CPU without being asked
   bool whole_list = false;  // a list of tensors comes as one argument, not spread over several
   // Bit i: results are laid out in channels_last where argument i is.
   uint32_t format_of = 0;

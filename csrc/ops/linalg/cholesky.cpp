@@ -291,6 +291,7 @@ const Define kCholeskyOps[] = {
       .non_differentiable = 0b110,
       .module = "linalg",
       .heavy = true,
+      .on_host = true,
       .vmap = vmap::leading(2)}},
     {"linalg_ldl_factor(self: Tensor, *, hermitian: bool = False) -> (LD: Tensor, pivots: Tensor)",
      "The factors that `ldl_factor_ex` gives; LinAlgError where D is singular.", kernel(ldl_factor),
@@ -304,6 +305,7 @@ const Define kCholeskyOps[] = {
       .forms = kFunctionOut,
       .module = "linalg",
       .heavy = true,
+      .on_host = true,
       .vmap = vmap::leading(2, 1, 2)}},
 };
 

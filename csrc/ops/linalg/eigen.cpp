@@ -142,7 +142,10 @@ const Define kEigenOps[] = {
     {"_linalg_eig(A: Tensor, compute_v: bool) -> (Tensor, Tensor)",
      "Eigenvalues, and eigenvectors where they are asked for.",
      kernel(eig_raw),
-     {.backward = eig_backward, .saves = saves_out(0) | saves_out(1), .vmap = vmap::leading(2)}},
+     {.backward = eig_backward,
+      .saves = saves_out(0) | saves_out(1),
+      .on_host = true,
+      .vmap = vmap::leading(2)}},
     {"linalg_eig(self: Tensor) -> (eigenvalues: Tensor, eigenvectors: Tensor)",
      "A V = V diag(w) of square matrices (*, n, n): complex eigenvalues, in no particular order, "
      "and "
