@@ -6,6 +6,7 @@ figure is the fastest of several loops, and a case's figure is the median over t
 
     python -m benchmarks                     # tables on the terminal
     python -m benchmarks --write             # and docs/performance.md and its plot
+    python -m benchmarks --write --page performance-intel
     python -m benchmarks --groups overhead --rounds 3 --threads 1
     python -m benchmarks --cases mm_1024 add_16m
     python -m benchmarks --cpu v4 v3 v2      # held to each of these instruction sets
@@ -173,9 +174,9 @@ def group_ratios(rows: list[Row], threads: list[int]) -> dict[str, dict[int, lis
     return found
 
 
-def write_plot(ratios: dict[str, dict[int, list[float]]]) -> list[str]:
+def write_plot(page: Path, ratios: dict[str, dict[int, list[float]]]) -> list[str]:
     """Writes the plot beside the page; the lines that show it there."""
-    path = ROOT / "docs" / "performance.svg"
+    path = page.with_suffix(".svg")
     reason = plot.why_not() if ratios else "no plot: no ratios were measured"
     if reason:
         print(reason, file=sys.stderr)
@@ -209,7 +210,8 @@ def parse_options() -> argparse.Namespace:
         "v2 after another is measured for taeda alone",
     )
     parser.add_argument("--frameworks", nargs="+", choices=list(NAMES))
-    parser.add_argument("--write", action="store_true", help="replace docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="replace a page of docs/")
+    parser.add_argument("--page", default="performance", help="its name; default: %(default)s")
     options = parser.parse_args()
     if options.rounds < 1 or min(options.threads) < 1:
         parser.error("--rounds and --threads must be at least 1")
@@ -257,9 +259,10 @@ def main() -> None:
     intro = intro_lines(options, versions, load)
     print("\n".join(intro + body))
     if options.write:
-        picture = write_plot(group_ratios(rows, options.threads))
+        page = ROOT / "docs" / f"{options.page}.md"
+        picture = write_plot(page, group_ratios(rows, options.threads))
         text = "\n".join(intro + picture + body).rstrip() + "\n"
-        (ROOT / "docs" / "performance.md").write_text(text)
+        page.write_text(text)
 
 
 if __name__ == "__main__":

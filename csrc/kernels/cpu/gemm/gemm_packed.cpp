@@ -258,7 +258,7 @@ template <class E> void multiply(const Product<typename E::T>& x) {
     pack_all(packer, x.k, x.n, shared->data());
   }
   parallel_each(across * down, 1, [&](int64_t t) {
-    const int64_t i = t / across * task.rows, j = t % across * task.cols;
+    const int64_t i = t % down * task.rows, j = t / down * task.cols;
     packer.run(i, std::min(i + task.rows, x.m), j, std::min(j + task.cols, x.n),
                shared ? shared->data() : nullptr);
   });
