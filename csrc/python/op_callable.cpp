@@ -100,8 +100,11 @@ PyObject* run_into(const OpTable& table, const Op& op, Values& values, PyObject*
   check(list.size() == items.size(), op.name, "(): expected an out= argument of size ", list.size(),
         ", got size ", items.size());
   for (size_t i = 0; i < list.size(); ++i) {
+    const Tensor& target = tensor_of(items[i].get());
     check_no_tangent(list[i], op);
-    check_resized_out(op, values.span(), tensor_of(items[i].get()), list[i], static_cast<int>(i));
+    if (!target.is_placeholder() && !list[i].is_placeholder())
+      check_out_dtype(op, target, list[i].dtype());  // of all, before the first is written
+    check_resized_out(op, values.span(), target, list[i], static_cast<int>(i));
   }
   for (size_t i = 0; i < list.size(); ++i) {
     const Tensor& target = tensor_of(items[i].get());

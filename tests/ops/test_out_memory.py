@@ -158,3 +158,10 @@ def test_sequences_stay_within_a_view_of_their_length(name: str) -> None:
     assert (memory[:, [0, 3]] == 9).all()
     with pytest.raises(RuntimeError, match=SHARED):
         SEQUENCES[name](taeda.zeros(1).expand(3, 2))
+
+
+def test_no_result_is_written_where_another_is_refused():
+    values, indices = taeda.zeros(2), taeda.zeros(2)
+    with pytest.raises(RuntimeError, match="expected out tensor to have dtype int64"):
+        taeda.max(taeda.ones(2, 2), 1, out=(values, indices))
+    assert values.tolist() == [0.0, 0.0]
