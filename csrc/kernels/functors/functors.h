@@ -83,7 +83,7 @@ enum OpFlag : uint32_t {
   numbers_after_self = 1 << 20,
   float32_on_cuda = 1 << 21,
   widest_on_cuda = 1 << 22,
-  exact_out = 1 << 23,
+  exact_out = 1 << 23,  // OutDtype::Exact
   function_only = no_method | no_out,
 };
 
