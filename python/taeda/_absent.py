@@ -111,6 +111,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "snapshot": ("", "The allocator's blocks"),
     "synchronize": ("device=None", "Wait for a device"),
     "temperature": ("device=None", "A device's temperature"),
+    "use_mem_pool": ("pool, device=None", "Take memory from a pool"),
     "utilization": ("device=None", "The share of time in which a device computes"),
 }  # fmt: skip
 
@@ -162,7 +163,8 @@ DEVICES = {
         "reset_peak_host_memory_stats",
         _OF_A_DEVICE + _METERS.format(peer="") + "caching_allocator_alloc caching_allocator_delete "
         "cudart current_blas_handle current_solver_handle default_stream get_allocator_backend "
-        "get_sync_debug_mode list_gpu_processes memory_summary set_sync_debug_mode",
+        "get_sync_debug_mode list_gpu_processes memory_summary set_sync_debug_mode "
+        "use_mem_pool",
         "ExternalStream MemPool",
     ),
     "mps": Absent(

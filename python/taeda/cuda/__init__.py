@@ -19,6 +19,7 @@ from taeda._errors import AcceleratorError, OutOfMemoryError
 from taeda._tensor.types import cuda_types
 
 from . import _library, _rest
+from ._cudart import CudaError, check_error, cudaStatus
 from ._rest import *
 from .streams import CUDAGraph, Event, Stream, StreamContext, graph, stream
 
@@ -39,10 +40,13 @@ __all__ = [
     *_TYPES,
     "AcceleratorError",
     "CUDAGraph",
+    "CudaError",
     "Event",
     "OutOfMemoryError",
     "Stream",
     "StreamContext",
+    "check_error",
+    "cudaStatus",
     "default_generators",
     "device",
     "device_of",
@@ -60,7 +64,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("amp", "comm", "nvtx", "profiler"):
+    if name in ("amp", "comm", "memory", "nvtx", "profiler"):
         return importlib.import_module(f"taeda.cuda.{name}")
     if name.endswith("Storage"):
         from taeda.storage import cuda_types

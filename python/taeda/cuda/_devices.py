@@ -264,8 +264,15 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
     call("limit_memory", index, ctypes.c_uint64(int(fraction * total)))
 
 
-def memory_snapshot() -> list[dict[str, Any]]:
-    """The allocators' segments on all devices, each with its ``"blocks"``."""
+def memory_snapshot(
+    mempool_id: tuple[int, int] | None = None, include_traces: bool = True
+) -> list[dict[str, Any]]:
+    """The allocators' segments on all devices, each with its ``"blocks"``.
+
+    Args:
+        mempool_id: a pool's name, for its segments alone.
+        include_traces: nothing is left out by False, as there are no traces here.
+    """
     segments = []
     for index in range(device_count()):
         length, room = ctypes.c_size_t(), 1 << 16
@@ -276,7 +283,9 @@ def memory_snapshot() -> list[dict[str, Any]]:
                 break
             room = length.value + 4096
         segments += json.loads(text.value)
-    return segments
+    for segment in segments:
+        segment["segment_pool_id"] = tuple(segment["segment_pool_id"])
+    return [s for s in segments if mempool_id in (None, s["segment_pool_id"])]
 
 
 def memory_summary(device: Any = None) -> str:

@@ -9,7 +9,8 @@ import taeda
 from taeda import Tensor, amp
 from taeda.autograd import Function
 from taeda.cuda._devices import synchronize
-from taeda.cuda._graphs import CUDAGraph, graph, graph_pool_handle
+from taeda.cuda._graphs import CUDAGraph, graph
+from taeda.cuda._pools import graph_pool_handle
 from taeda.cuda._streams import Stream, current_stream, stream
 from taeda.utils._pytree import tree_flatten, tree_unflatten
 

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import itertools
 import sys
 from typing import Any
 
 import taeda
 from taeda import _C
-from taeda.cuda import _runtime
+from taeda.cuda import _pools, _runtime
 from taeda.cuda._devices import synchronize
+from taeda.cuda._pools import graph_pool_handle
 from taeda.cuda._runtime import call
 from taeda.cuda._streams import Stream, StreamContext, current_stream
 
-__all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing"]
+__all__ = ["CUDAGraph", "graph", "is_current_stream_capturing"]
 
 # How strictly the driver looks for what no graph can record (CUstreamCaptureMode).
 _MODES = {"global": 0, "thread_local": 1, "relaxed": 2}
-_pools = itertools.count(1)
-
-
-def graph_pool_handle() -> tuple[int, int]:
-    """A name for memory that graphs share: ``graph(g, pool=handle)``."""
-    return (0, next(_pools))
 
 
 def is_current_stream_capturing() -> bool:
@@ -116,8 +110,9 @@ class CUDAGraph:
         """Record the current stream's work from here on.
 
         Args:
-            pool: whose memory to use, of :meth:`pool` or :func:`graph_pool_handle`; graphs that
-                share it must run in the order in which they were recorded. None is a new one.
+            pool: whose memory to use: of :meth:`pool`, :func:`graph_pool_handle` or a
+                :class:`MemPool`'s ``id``; graphs that share it must run in the order in which they
+                were recorded. None is a new one.
             capture_error_mode: ``"global"``, ``"thread_local"`` or ``"relaxed"``: in which threads
                 what no graph can record is an error.
 
@@ -201,9 +196,9 @@ class CUDAGraph:
             raise RuntimeError("cuda.CUDAGraph.pool: nothing has been recorded")
         return self._pool
 
-    def _memory(self) -> ctypes.c_void_p:
+    def _memory(self) -> ctypes.c_uint64:
         assert self._pool is not None
-        return ctypes.c_void_p(self._pool[1])  # small numbers are no streams' addresses
+        return _pools.number(self._pool)
 
     def __del__(self) -> None:
         if getattr(self, "_runnable", None) is not None and not sys.is_finalizing():

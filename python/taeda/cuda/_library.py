@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 from taeda import _C
+from taeda.cuda import _settings
 
 __all__ = ["load", "path", "set_switch"]
 
@@ -42,8 +43,10 @@ def load() -> bool:
     library = path()
     if library is None:
         return False
+    _settings.from_environment()
     _C._load_cuda(library)
     _loaded = ctypes.CDLL(library)
+    _settings.tell(_loaded.taeda_cuda_set_allocator)
     _loaded.taeda_cuda_library_folders(":".join(_folders()).encode())
     for name, on in _switches.items():
         set_switch(name, on)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from taeda.cuda import _devices, _graphed, _graphs, _pinned, _random, _streams
+from taeda.cuda import _cudart, _devices, _graphed, _graphs, _pinned, _pools, _random, _streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +20,7 @@ def members() -> dict[str, Any]:
     """The functions and classes by name."""
     return {
         name: getattr(module, name)
-        for module in (_devices, _graphed, _graphs, _pinned, _random, _streams)
+        for module in (_cudart, _devices, _graphed, _graphs, _pinned, _pools, _random, _streams)
         for name in module.__all__
     }
 

@@ -1,23 +1,21 @@
 #include "kernels/cuda/runtime/allocator.h"
 
 #include <algorithm>
+#include <bit>
+#include <sstream>
 
 #include "kernels/cuda/runtime/device.h"
 
 namespace taeda::cuda {
 namespace {
 
-// Small blocks share segments of 2 MiB; others have segments of at least 20 MiB, of whole 2 MiB.
 // What remains of a large block is worth keeping apart from 1 MiB on.
 constexpr size_t kAlign = 512, kMiB = size_t{1} << 20;
-constexpr size_t kMostSmall = kMiB, kSmallSegment = 2 * kMiB;
-constexpr size_t kLargeSegment = 20 * kMiB, kMostShared = 10 * kMiB, kWhole = 2 * kMiB;
+constexpr size_t kMostSmall = kMiB, kSlack = 20 * kMiB;
+// Of recorded graphs, which may use memory on any stream: no stream has this address.
+const StreamHandle kAnyStream = reinterpret_cast<StreamHandle>(UINTPTR_MAX);
 
 size_t rounded(size_t n, size_t to) { return (n + to - 1) / to * to; }
-size_t segment_size(size_t size) {
-  if (size <= kMostSmall) return kSmallSegment;
-  return size < kMostShared ? kLargeSegment : rounded(size, kWhole);
-}
 
 std::string human(size_t bytes) {
   const char* units[] = {"B", "KiB", "MiB", "GiB"};
@@ -30,40 +28,98 @@ std::string human(size_t bytes) {
   return s.str();
 }
 
+// The allocators of all devices, and what they were told.
+struct Everyone {
+  std::mutex mutex;
+  AllocatorSettings settings;
+  std::vector<Allocator*> allocators;
+};
+Everyone& everyone() {
+  static Everyone& one = *new Everyone;  // memory is given back later than static objects die
+  return one;
+}
+
 }  // namespace
+
+void set_allocator_settings(const AllocatorSettings& settings) {
+  const std::lock_guard lock(everyone().mutex);
+  everyone().settings = settings;
+  for (Allocator* a : everyone().allocators) a->set_settings(settings);
+}
+
+Allocator::Allocator(int device) : device_(device) {
+  const std::lock_guard lock(everyone().mutex);
+  settings_ = everyone().settings;
+  everyone().allocators.push_back(this);
+}
+
+void Allocator::set_settings(const AllocatorSettings& settings) {
+  const std::lock_guard lock(mutex_);
+  settings_ = settings;
+}
+
+// A graph's recording comes before what this thread has chosen.
+Allocator::Owner Allocator::owner_of(StreamHandle stream) const {
+  if (!private_.empty()) [[unlikely]] {
+    const auto found = private_.find(stream);
+    if (found != private_.end()) return {kAnyStream, found->second};
+  }
+  return {stream, current_pool(device_)};
+}
+
+size_t Allocator::block_size(size_t nbytes) const {
+  const size_t mib = nbytes / kMiB;
+  const size_t at =
+      std::min<size_t>(mib ? std::bit_width(mib) - 1 : 0, settings_.divisions.size() - 1);
+  const size_t divisions = settings_.divisions[at];
+  if (divisions > 1 && nbytes > kAlign * divisions)
+    return rounded(nbytes, std::bit_floor(nbytes) / divisions);
+  return rounded(std::max(nbytes, size_t{1}), kAlign);
+}
 
 void* Allocator::allocate(size_t nbytes, StreamHandle stream) {
   const std::lock_guard lock(mutex_);
-  if (nbytes > SIZE_MAX - kLargeSegment) out_of_memory(nbytes);
-  const size_t size = rounded(std::max(nbytes, size_t{1}), kAlign);
-  if (!private_.empty()) [[unlikely]] {
-    const auto found = private_.find(stream);
-    if (found != private_.end()) stream = found->second;
-  }
-  if (Block* b = take_recent(size, stream)) {
+  if (nbytes > SIZE_MAX / 4) out_of_memory(nbytes);
+  const size_t size = block_size(nbytes);
+  const Owner owner = owner_of(stream);
+  if (Block* b = take_recent(size, owner)) {
     count_use(b, nbytes);
     return b->begin;
   }
   const bool small = size <= kMostSmall;
   collect_waiting(false);
-  Block* b = take_free(size, small, stream);
+  Block* b = take_free(size, small, owner);
   if (!b && !recent_.empty()) {
     release_recent();
-    b = take_free(size, small, stream);
+    b = take_free(size, small, owner);
   }
-  if (!b) b = make_segment(size, small, stream);
+  if (!b) b = make_segment(size, small, owner);
   if (!b) {
     ++stats_.retries;
     collect_waiting(true);
     free_segments();
-    b = make_segment(size, small, stream);
+    b = take_free(size, small, owner);
+    if (!b) b = make_segment(size, small, owner);
   }
+  if (!b) b = take_last_resort(size, small, stream);
   if (!b) out_of_memory(nbytes);
-  if (b->size - size >= (small ? kAlign : kMiB)) split(b, size);
+  if (worth_splitting(*b, size)) {
+    Block* rest = cut(b, size);
+    free_blocks(*rest).insert(rest);
+  }
   b->used = true;
   used_.emplace(b->begin, b);
   count_use(b, nbytes);
   return b->begin;
+}
+
+bool Allocator::worth_splitting(const Block& b, size_t size) const {
+  if (b.owner.pool) {
+    const auto found = options_.find(b.owner.pool);
+    if (found != options_.end() && found->second.no_split) return false;
+  }
+  if (b.small) return b.size - size >= kAlign;
+  return b.size - size >= kMiB && (b.range || size < settings_.max_split);
 }
 
 void Allocator::count_use(Block* b, size_t nbytes) {
@@ -73,12 +129,12 @@ void Allocator::count_use(Block* b, size_t nbytes) {
   stats_.blocks.add(1);
 }
 
-Allocator::Block* Allocator::take_recent(size_t size, StreamHandle stream) {
+Allocator::Block* Allocator::take_recent(size_t size, const Owner& owner) {
   const size_t at = size / kAlign - 1;
   if (at >= kRecentSizes) return nullptr;
   for (Recent& r : recent_) {
     std::vector<Block*>& blocks = r.by_size[at];
-    if (r.stream != stream || blocks.empty()) continue;
+    if (r.owner != owner || blocks.empty()) continue;
     Block* b = blocks.back();
     blocks.pop_back();
     return b;
@@ -90,8 +146,8 @@ Allocator::Block* Allocator::take_recent(size_t size, StreamHandle stream) {
 bool Allocator::keep_recent(Block* b) {
   const size_t at = b->size / kAlign - 1;
   if (at >= kRecentSizes) return false;
-  auto r = std::ranges::find(recent_, b->stream, &Recent::stream);
-  if (r == recent_.end()) r = recent_.insert(r, Recent{b->stream, {}});
+  auto r = std::ranges::find(recent_, b->owner, &Recent::owner);
+  if (r == recent_.end()) r = recent_.insert(r, Recent{b->owner, {}});
   std::vector<Block*>& blocks = r->by_size[at];
   if (blocks.size() >= kMostRecent) return false;
   blocks.push_back(b);
@@ -129,73 +185,70 @@ void Allocator::record_stream(void* memory, int device, StreamHandle stream) {
   const std::lock_guard lock(mutex_);
   const auto found = used_.find(memory);
   if (found == used_.end()) return;
-  if (device != device_ || found->second->stream != stream)
+  if (device != device_ || found->second->owner.stream != stream)
     found->second->other_streams.insert({device, stream});
 }
 
-// The smallest free block that is large enough.
-Allocator::Block* Allocator::take_free(size_t size, bool small, StreamHandle stream) {
-  const auto found = free_.find({stream, small});
+// The smallest free block that is large enough. Blocks that are never split are kept for requests
+// of about their size.
+Allocator::Block* Allocator::take_free(size_t size, bool small, const Owner& owner) {
+  const auto found = free_.find({owner, small});
   if (found == free_.end()) return nullptr;
-  Block least{.begin = nullptr, .size = size, .stream = stream, .small = small};
-  const auto at = found->second.lower_bound(&least);
-  if (at == found->second.end()) return nullptr;
-  Block* b = *at;
-  found->second.erase(at);
-  return b;
-}
-
-bool Allocator::reserve(size_t size, DevicePointer* begin) {
-  if (static_cast<size_t>(stats_.reserved.now) + size > limit_) return false;
-  const BesideCapture beside;
-  const int result = driver().allocate(begin, size);
-  if (result == kOutOfMemory) return false;
-  succeed(result, "allocating memory");
-  return true;
-}
-
-Allocator::Block* Allocator::make_segment(size_t size, bool small, StreamHandle stream) {
-  DevicePointer begin;
-  size_t whole = segment_size(size);
-  if (!reserve(whole, &begin)) {
-    whole = rounded(size, kWhole);  // without room for others
-    if (whole == segment_size(size) || !reserve(whole, &begin)) return nullptr;
+  Block least{.begin = nullptr, .size = size, .owner = owner, .small = small};
+  const size_t max_split = settings_.max_split;
+  for (auto at = found->second.lower_bound(&least); at != found->second.end(); ++at) {
+    Block* b = *at;
+    const bool whole = !small && !b->range && b->size >= max_split;
+    if (whole && (size < max_split || b->size - size >= kSlack)) continue;
+    found->second.erase(at);
+    return b;
   }
-  stats_.reserved.add(static_cast<int64_t>(whole));
-  stats_.segments.add(1);
-  return keep(
-      {.begin = reinterpret_cast<char*>(begin), .size = whole, .stream = stream, .small = small});
+  return nullptr;
 }
 
-// Keeps the first `size` bytes; the rest becomes a free block.
-void Allocator::split(Block* b, size_t size) {
+// Free memory of pools that are there for that.
+Allocator::Block* Allocator::take_last_resort(size_t size, bool small, StreamHandle stream) {
+  for (const auto& [pool, options] : options_) {
+    if (!options.last_resort) continue;
+    if (Block* b = take_free(size, small, {stream, pool})) return b;
+  }
+  return nullptr;
+}
+
+// Keeps the first `size` bytes; returns the rest, which is free and in no list.
+Allocator::Block* Allocator::cut(Block* b, size_t size) {
   Block* rest = keep({.begin = b->begin + size,
                       .size = b->size - size,
-                      .stream = b->stream,
+                      .owner = b->owner,
                       .small = b->small,
                       .before = b,
-                      .after = b->after});
+                      .after = b->after,
+                      .range = b->range,
+                      .freed_at = b->freed_at});
   if (rest->after) rest->after->before = rest;
   b->after = rest;
   b->size = size;
-  pool(*rest).insert(rest);
+  return rest;
 }
 
 // Makes a block free, and one with its free neighbours.
 void Allocator::release(Block* b) {
   b->used = false;
+  b->requested = 0;
+  b->freed_at = ++frees_;
   b->other_streams.clear();
   if (b->before && !b->before->used) {
     Block* first = b->before;
-    pool(*first).erase(first);
+    free_blocks(*first).erase(first);
     absorb(first, b);
     b = first;
+    b->freed_at = frees_;
   }
   if (b->after && !b->after->used) {
-    pool(*b->after).erase(b->after);
+    free_blocks(*b->after).erase(b->after);
     absorb(b, b->after);
   }
-  pool(*b).insert(b);
+  free_blocks(*b).insert(b);
 }
 
 void Allocator::absorb(Block* b, Block* next) {
@@ -231,28 +284,7 @@ void Allocator::collect_waiting(bool all) {
   });
 }
 
-// Gives whole segments without a used block back, when all work is done.
-void Allocator::free_segments() {
-  release_recent();
-  std::vector<Block*> whole;
-  for (auto& [key, blocks] : free_) {
-    std::erase_if(blocks, [&](Block* b) {
-      const bool alone = !b->before && !b->after && !held_.contains(b->stream);
-      if (alone) whole.push_back(b);
-      return alone;
-    });
-  }
-  if (whole.empty()) return;
-  succeed(driver().synchronize_context(), "waiting for the device");
-  for (Block* b : whole) {
-    succeed(driver().deallocate(reinterpret_cast<DevicePointer>(b->begin)), "freeing memory");
-    stats_.reserved.add(-static_cast<int64_t>(b->size));
-    stats_.segments.add(-1);
-    all_.erase(b);
-  }
-}
-
-void Allocator::begin_private(StreamHandle stream, StreamHandle pool) {
+void Allocator::begin_private(StreamHandle stream, PoolId pool) {
   const std::lock_guard lock(mutex_);
   private_[stream] = pool;
 }
@@ -260,19 +292,35 @@ void Allocator::end_private(StreamHandle stream) {
   const std::lock_guard lock(mutex_);
   private_.erase(stream);
 }
-void Allocator::hold(StreamHandle pool) {
+void Allocator::hold(PoolId pool) {
   const std::lock_guard lock(mutex_);
   ++held_[pool];
 }
-void Allocator::let_go(StreamHandle pool) {
+void Allocator::let_go(PoolId pool) {
   const std::lock_guard lock(mutex_);
-  if (--held_[pool] == 0) held_.erase(pool);
+  if (--held_[pool] > 0) return;
+  held_.erase(pool);
+  options_.erase(pool);
+}
+int Allocator::holders(PoolId pool) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = held_.find(pool);
+  return found == held_.end() ? 0 : found->second;
+}
+void Allocator::set_options(PoolId pool, PoolOptions options) {
+  const std::lock_guard lock(mutex_);
+  options_[pool] = options;
 }
 
 void Allocator::empty_cache() {
   const std::lock_guard lock(mutex_);
   collect_waiting(true);
   free_segments();
+}
+void Allocator::empty_pool(PoolId pool) {
+  const std::lock_guard lock(mutex_);
+  collect_waiting(true);
+  free_segments(&pool);
 }
 
 void Allocator::set_limit(size_t bytes) {
@@ -321,10 +369,10 @@ std::string Allocator::snapshot() {
   s << '[';
   const char* separator = "";
   for (const auto& [first, owned] : all_) {
-    if (first->before) continue;
-    size_t size = 0;
+    if (first->hole || (first->before && !first->before->hole)) continue;
+    size_t size = 0, allocated = 0, active = 0, requested = 0;
     std::ostringstream blocks;
-    for (const Block* b = first; b; b = b->after) {
+    for (const Block* b = first; b && !b->hole; b = b->after) {
       const char* state = b->waits  ? "active_pending_free"
                           : b->used ? "active_allocated"
                                     : "inactive";
@@ -332,11 +380,19 @@ std::string Allocator::snapshot() {
              << ",\"size\":" << b->size << ",\"requested_size\":" << b->requested << ",\"state\":\""
              << state << "\"}";
       size += b->size;
+      if (b->used) active += b->size;
+      if (b->used && !b->waits) allocated += b->size, requested += b->requested;
     }
+    const Owner& owner = first->owner;
     s << separator << "{\"device\":" << device_
       << ",\"address\":" << reinterpret_cast<uintptr_t>(first->begin) << ",\"total_size\":" << size
-      << ",\"stream\":" << reinterpret_cast<uintptr_t>(first->stream) << ",\"segment_type\":\""
-      << (first->small ? "small" : "large") << "\",\"blocks\":[" << blocks.str() << "]}";
+      << ",\"allocated_size\":" << allocated << ",\"active_size\":" << active
+      << ",\"requested_size\":" << requested << ",\"stream\":"
+      << (owner.stream == kAnyStream ? 0 : reinterpret_cast<uintptr_t>(owner.stream))
+      << ",\"segment_type\":\"" << (first->small ? "small" : "large")
+      << "\",\"segment_pool_id\":[0," << owner.pool
+      << "],\"is_expandable\":" << (first->range ? "true" : "false") << ",\"blocks\":["
+      << blocks.str() << "]}";
     separator = ",";
   }
   s << ']';

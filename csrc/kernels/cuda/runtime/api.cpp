@@ -9,6 +9,7 @@
 #include "kernels/cuda/conv/cudnn.h"
 #include "kernels/cuda/gemm/cublas.h"
 #include "kernels/cuda/random/recorded.h"
+#include "kernels/cuda/runtime/allocator.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/libraries.h"
 #include "kernels/cuda/runtime/pinned.h"
@@ -146,9 +147,44 @@ int taeda_cuda_limit_memory(int index, uint64_t bytes) {
 int taeda_cuda_memory_snapshot(int index, char* text, size_t room, size_t* length) {
   return guarded([=] { *length = copy_text(device(index).allocator.snapshot(), text, room); });
 }
+// What all allocators do; `divisions` has a number for each entry of the setting.
+int taeda_cuda_set_allocator(int expandable, uint64_t max_split, double collect_above,
+                             const uint32_t* divisions) {
+  return guarded([=] {
+    AllocatorSettings s{
+        .expandable = expandable != 0, .max_split = max_split, .collect_above = collect_above};
+    std::copy_n(divisions, s.divisions.size(), s.divisions.begin());
+    set_allocator_settings(s);
+  });
+}
 // `stream` is one of the device `stream_index`.
 int taeda_cuda_record_stream(int index, void* memory, int stream_index, StreamHandle stream) {
   return guarded([=] { device(index).allocator.record_stream(memory, stream_index, stream); });
+}
+
+// ---- pools of memory ----
+int taeda_cuda_hold_pool(int index, PoolId pool) {
+  return guarded([=] { device(index).allocator.hold(pool); });
+}
+int taeda_cuda_let_pool_go(int index, PoolId pool) {
+  return guarded([=] { device(index).allocator.let_go(pool); });
+}
+int taeda_cuda_pool_holders(int index, PoolId pool, int* holders) {
+  return guarded([=] { *holders = device(index).allocator.holders(pool); });
+}
+int taeda_cuda_pool_options(int index, PoolId pool, int last_resort, int no_split) {
+  return guarded(
+      [=] { device(index).allocator.set_options(pool, {last_resort != 0, no_split != 0}); });
+}
+int taeda_cuda_empty_pool(int index, PoolId pool) {
+  return guarded([=] { use_device(index).allocator.empty_pool(pool); });
+}
+// Where this thread's memory comes from, from now on; and where it came from before.
+int taeda_cuda_set_pool(int index, PoolId pool, PoolId* before) {
+  return guarded([=] {
+    *before = current_pool(index);
+    set_current_pool(index, pool);
+  });
 }
 
 int taeda_cuda_device_of(void* memory, int* index) {
@@ -178,6 +214,45 @@ int taeda_cuda_reset_pinned_stats(int peaks) {
 }
 int taeda_cuda_empty_pinned() {
   return guarded([] { pinned_cache().empty(); });
+}
+
+// ---- what cuda.cudart() has: the driver's results, whose numbers are the runtime library's ----
+int taeda_cuda_error_text(int error, char* text, size_t room) {
+  return guarded([=] {
+    const char* found = nullptr;
+    driver().error_text(error, &found);
+    copy_text(found ? found : "unrecognized error code", text, room);
+  });
+}
+int taeda_cuda_register_host(int index, void* memory, size_t nbytes, unsigned flags, int* result) {
+  return guarded([=] {
+    use_device(index);
+    *result = driver().register_host(memory, nbytes, flags);
+  });
+}
+int taeda_cuda_unregister_host(int index, void* memory, int* result) {
+  return guarded([=] {
+    use_device(index);
+    *result = driver().unregister_host(memory);
+  });
+}
+int taeda_cuda_profile_result(int index, int on, int* result) {
+  return guarded([=] {
+    use_device(index);
+    *result = on ? driver().start_profiler() : driver().stop_profiler();
+  });
+}
+int taeda_cuda_create_stream(int index, StreamHandle* stream, int* result) {
+  return guarded([=] {
+    use_device(index);
+    *result = driver().make_stream(stream, 0, 0);
+  });
+}
+int taeda_cuda_remove_stream(int index, StreamHandle stream, int* result) {
+  return guarded([=] {
+    use_device(index);
+    *result = driver().destroy_stream(stream);
+  });
 }
 
 // ---- streams ----
@@ -263,8 +338,8 @@ int taeda_cuda_elapsed(int index, EventHandle from, EventHandle to, float* milli
 }
 
 // ---- graphs ----
-// `pool`: a number that no stream has. What is recorded keeps it until the graph is destroyed.
-int taeda_cuda_begin_capture(int index, StreamHandle stream, StreamHandle pool, int mode) {
+// What is recorded keeps the memory of `pool` until the graph is destroyed.
+int taeda_cuda_begin_capture(int index, StreamHandle stream, PoolId pool, int mode) {
   return guarded([=] {
     Allocator& allocator = use_device(index).allocator;
     succeed(driver().begin_capture(stream, mode), "beginning a graph");
@@ -272,8 +347,7 @@ int taeda_cuda_begin_capture(int index, StreamHandle stream, StreamHandle pool, 
     allocator.hold(pool);
   });
 }
-int taeda_cuda_end_capture(int index, StreamHandle stream, StreamHandle pool,
-                           RunnableGraph* runnable) {
+int taeda_cuda_end_capture(int index, StreamHandle stream, PoolId pool, RunnableGraph* runnable) {
   return guarded([=] {
     Allocator& allocator = use_device(index).allocator;
     const Driver& d = driver();
@@ -292,7 +366,7 @@ int taeda_cuda_launch_graph(int index, RunnableGraph graph, StreamHandle stream)
     succeed(driver().launch_graph(graph, stream), "running a graph");
   });
 }
-int taeda_cuda_destroy_graph(int index, RunnableGraph graph, StreamHandle pool) {
+int taeda_cuda_destroy_graph(int index, RunnableGraph graph, PoolId pool) {
   return guarded([=] {
     DeviceState& state = use_device(index);
     succeed(driver().destroy_runnable(graph), "destroying a graph");

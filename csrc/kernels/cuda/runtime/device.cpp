@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 
+#include "kernels/cuda/runtime/allocator.h"
 #include "kernels/cuda/runtime/sync_debug.h"
 
 namespace taeda::cuda {
@@ -14,6 +15,7 @@ struct ThreadState {
   int current = 0;
   int used = -1;  // whose context is current
   std::array<StreamHandle, kMostDevices> streams{};
+  std::array<PoolId, kMostDevices> pools{};
 };
 thread_local ThreadState thread;
 
@@ -33,7 +35,10 @@ void raise_fault(Fault& fault) {
 
 }  // namespace
 
-DeviceState::DeviceState(int i) : index(i), allocator(i) {
+DeviceState::DeviceState(int i)
+    : index(i),
+      its_allocator(std::make_unique<Allocator>(i)),
+      allocator(*its_allocator) {
   const Driver& d = driver();
   succeed(d.device_get(&handle, i), "opening a device");
   succeed(d.retain_context(&context, handle), "opening a device");
@@ -46,6 +51,7 @@ DeviceState::DeviceState(int i) : index(i), allocator(i) {
   succeed(d.allocate_host(&memory, sizeof(Fault), portable_and_mapped), "opening a device");
   fault = new (memory) Fault{};
 }
+DeviceState::~DeviceState() = default;
 
 int device_count() {
   if (!why_no_driver().empty()) return 0;
@@ -104,6 +110,12 @@ void set_current_stream(int index, StreamHandle stream) {
   thread.streams[static_cast<size_t>(index)] = stream;
 }
 
+PoolId current_pool(int index) { return thread.pools[static_cast<size_t>(index)]; }
+void set_current_pool(int index, PoolId pool) {
+  device(index);
+  thread.pools[static_cast<size_t>(index)] = pool;
+}
+
 void enable_peer_access(int index, int peer) {
   static std::array<std::atomic<bool>, kMostDevices * kMostDevices> tried{};
   if (index == peer || tried[static_cast<size_t>(index * kMostDevices + peer)].exchange(true))
@@ -116,6 +128,7 @@ void enable_peer_access(int index, int peer) {
   const OnDevice here(index);
   const int result = d.enable_peer_access(device(peer).context, 0);
   if (result != kPeerAccessAlreadyEnabled) succeed(result, "enabling peer access");
+  device(peer).allocator.allow(index);  // what is mapped to addresses is shared one by one
 }
 
 bool is_capturing(StreamHandle stream) {
@@ -139,6 +152,8 @@ void synchronize_device(int index) {
 Workspace::Workspace(size_t nbytes)
     : state_(used_device()),
       data_(state_.allocator.allocate(nbytes, current_stream(state_.index))) {}
+
+Workspace::~Workspace() { state_.allocator.deallocate(data_); }
 
 void read_back(void* to, const void* from, size_t nbytes) {
   report_wait();

@@ -3,10 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
-#include "kernels/cuda/runtime/allocator.h"
+#include "kernels/cuda/runtime/driver.h"
 
 namespace taeda::cuda {
+
+class Allocator;
+// Memory that is kept apart from other memory, for graphs and for who asks for it. 0: the common.
+using PoolId = uint64_t;
 
 // What kernels report without stopping: an index out of range, written to memory that the host
 // reads after it has waited. The kernel goes on as if the index had been the nearest one in range.
@@ -21,9 +26,13 @@ struct DeviceState {
   int multiprocessors, threads_per_multiprocessor;
   int capability;  // 90: sm_90
   Fault* fault;    // of pinned memory
-  Allocator allocator;
+  const std::unique_ptr<Allocator> its_allocator;
+  Allocator& allocator;
 
   explicit DeviceState(int i);
+  DeviceState(const DeviceState&) = delete;
+  DeviceState& operator=(const DeviceState&) = delete;
+  ~DeviceState();
 };
 
 int device_count();  // 0 where there is no driver
@@ -51,6 +60,9 @@ int current_device();
 void set_current_device(int index);
 StreamHandle current_stream(int device);
 void set_current_stream(int device, StreamHandle stream);
+// Where this thread's memory on a device comes from.
+PoolId current_pool(int device);
+void set_current_pool(int device, PoolId pool);
 
 // Lets kernels and copies on a device reach another one's memory directly, where the GPUs can.
 void enable_peer_access(int device, int peer);
@@ -78,7 +90,7 @@ void synchronize_device(int device);
 class Workspace {
  public:
   explicit Workspace(size_t nbytes);
-  ~Workspace() { state_.allocator.deallocate(data_); }
+  ~Workspace();
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
   template <class T> T* as() const { return static_cast<T*>(data_); }

@@ -55,7 +55,16 @@ struct Loaded {
     get(d.deallocate, "cuMemFree_v2");
     get(d.allocate_host, "cuMemHostAlloc");
     get(d.deallocate_host, "cuMemFreeHost");
+    get(d.register_host, "cuMemHostRegister_v2");
+    get(d.unregister_host, "cuMemHostUnregister");
     get(d.pointer_attribute, "cuPointerGetAttribute");
+    get(d.reserve_addresses, "cuMemAddressReserve");
+    get(d.free_addresses, "cuMemAddressFree");
+    get(d.create_memory, "cuMemCreate");
+    get(d.release_memory, "cuMemRelease");
+    get(d.map, "cuMemMap");
+    get(d.unmap, "cuMemUnmap");
+    get(d.set_access, "cuMemSetAccess");
     get(d.copy, "cuMemcpyAsync");
     get(d.fill_bytes, "cuMemsetD8Async");
     get(d.make_stream, "cuStreamCreateWithPriority");

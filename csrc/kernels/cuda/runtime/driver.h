@@ -22,6 +22,7 @@ using GraphHandle = CUgraph_st*;
 using RunnableGraph = CUgraphExec_st*;
 using StreamHandle = CUstream_st*;  // null: the default stream
 using DevicePointer = unsigned long long;
+using MemoryHandle = unsigned long long;  // physical memory, which is mapped to addresses
 
 // Results that are told apart; the driver has a text for all of them.
 enum Result : int {
@@ -50,6 +51,23 @@ enum Attribute : int {
 enum PointerAttribute : int { kMemoryType = 2, kDeviceOrdinal = 9 };
 inline constexpr unsigned kHostMemory = 1;  // of kMemoryType
 
+// CUmemLocation, CUmemAllocationProp and CUmemAccessDesc.
+struct MemoryLocation {
+  int type, id;
+};
+struct MemoryProperties {
+  int type, handle_types = 0;
+  MemoryLocation location;
+  void* of_windows = nullptr;
+  uint8_t compression = 0, rdma = 0;
+  uint16_t usage = 0;
+  uint8_t reserved[4] = {};
+};
+struct MemoryAccess {
+  MemoryLocation location;
+  int flags;
+};
+
 // The oldest version whose driver runs what this library is compiled with: 13.0.
 inline constexpr int kLeastVersion = 13000;
 
@@ -77,7 +95,18 @@ struct Driver {
   Function<DevicePointer> deallocate;
   Function<void**, size_t, unsigned> allocate_host;
   Function<void*> deallocate_host;
+  Function<void*, size_t, unsigned> register_host;
+  Function<void*> unregister_host;
   Function<void*, int, DevicePointer> pointer_attribute;  // value, PointerAttribute, address
+
+  // Size, alignment, wanted address, flags.
+  Function<DevicePointer*, size_t, size_t, DevicePointer, unsigned long long> reserve_addresses;
+  Function<DevicePointer, size_t> free_addresses, unmap;
+  Function<MemoryHandle*, size_t, const MemoryProperties*, unsigned long long> create_memory;
+  Function<MemoryHandle> release_memory;
+  // Address, size, offset in the memory, memory, flags.
+  Function<DevicePointer, size_t, size_t, MemoryHandle, unsigned long long> map;
+  Function<DevicePointer, size_t, const MemoryAccess*, size_t> set_access;
 
   Function<DevicePointer, DevicePointer, size_t, StreamHandle> copy;  // to, from: any memory
   Function<DevicePointer, unsigned char, size_t, StreamHandle> fill_bytes;

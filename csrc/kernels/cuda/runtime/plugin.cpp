@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "kernels/cuda/runtime/allocator.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/pinned.h"
 #include "kernels/cuda/tables.h"
