@@ -170,4 +170,12 @@ const Caches& caches() {
   return sizes;
 }
 
+bool is_intel() {
+#if defined(__x86_64__)
+  return __builtin_cpu_is("intel");
+#else
+  return false;
+#endif
+}
+
 }  // namespace taeda

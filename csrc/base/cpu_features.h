@@ -22,6 +22,7 @@ struct Caches {
   int64_t l1, l2, l3;
 };
 const Caches& caches();  // read once
+bool is_intel();         // an x86 processor by Intel
 
 // What a user is told when the library is loaded. With an error, no kernel can run: this x86
 // processor is below v2, or TAEDA_CPU names no level. A warning: TAEDA_CPU names a level that the

@@ -67,9 +67,11 @@ enum OpFlag : uint32_t {
   saved_for_others = 1024,
   // The same bits come of signed and of unsigned integers.
   wraps = 2048,
-  // Arithmetic takes longer than memory, in `f`, or in `f` and the derivatives. Stores past the
-  // caches run beside it a few lines at a time only, for which `f` of one operand has a loop. Other
-  // large results are stored through the caches, and those of what is many times as slow.
+  // Arithmetic takes longer than memory, in `f`, or in `f` and the derivatives. Non-temporal stores
+  // gain beside it if they are a few lines at a time, for which `f` of one operand has a loop.
+  // Other
+  // large results are stored through the caches, and those of `slow` functors, which take many
+  // times as long; large values not where `is_streamed_beside_arithmetic` (cpu/common/stream.h).
   heavy_value = 4096,
   heavy_derivatives = 8192,
   heavy = heavy_value | heavy_derivatives,

@@ -4,6 +4,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "base/cpu_features.h"
 #include "base/half.h"
 #include "base/thread_pool.h"
 
@@ -44,8 +45,8 @@ struct Bf16Pairs {
 bool has_bf16_pairs() {
 #if defined(__x86_64__)
   // Intel's processors multiply pairs no faster than float32, and the pairs must be packed.
-  static const bool has = __builtin_cpu_supports("avx512bf16") && !__builtin_cpu_is("intel") &&
-                          Bf16Pairs::kernels().tile;
+  static const bool has =
+      __builtin_cpu_supports("avx512bf16") && !is_intel() && Bf16Pairs::kernels().tile;
   return has;
 #else
   return false;

@@ -67,6 +67,7 @@ class LoopRunner {
     }
     streamed_ = can_stream();
     own_streamed_loop_ = streamed_ && forms && forms->streamed &&
+                         (!forms->slow || cpu::is_streamed_beside_arithmetic()) &&
                          operands_[1].mode == AccessMode::Direct &&
                          operands_[0].dtype == static_cast<uint8_t>(DType::Float32);
     streamed_ &= !heavy;
@@ -410,7 +411,7 @@ void run_plan(const Plan& plan, const Functor& f, int part, DType compute) {
   if (value) dtypes[0] = l.result[static_cast<size_t>(compute)];
   if (l.bool_first) dtypes[value ? 1 : 2] = static_cast<uint8_t>(DType::Bool);
   LoopRunner(plan, find_loop(l, part, compute), dtypes, value ? &l : nullptr,
-             value ? l.heavy : l.heavy_derivatives)
+             value ? l.heavy && !cpu::is_streamed_beside_arithmetic() : l.heavy_derivatives)
       .run();
 }
 

@@ -33,7 +33,7 @@ struct Loops : FunctorTypes {
   Loop d[4][2] = {};  // gradient of operand k in float32 and float64; inputs: g, operands, result
   ScalarForm scalar[4] = {};  // f of float16, bfloat16, float32 and float64 operands
   Loop streamed = nullptr;    // f of one operand in float32, by non-temporal stores
-  bool heavy = false, heavy_derivatives = false;  // f and d wait for arithmetic, not for memory
+  bool heavy = false, slow = false, heavy_derivatives = false;  // as functors.h says
 };
 
 // dst[j * d1 + i * d0] = src[j * s1 + i * s0], i < n0, j < n1, with conversion. Strides in bytes.

@@ -260,11 +260,9 @@ template <class Op, class T> constexpr void add_derivatives(Loops& l, int at) {
   if constexpr (HasDc<Op>) l.d[2][at] = &LoopOf<DcOf<Op, T>>::loop;
 }
 
-// Functors listed among the slow ones that registers of 64 bytes make fast enough for non-temporal
-// stores.
+// The slow functors that have a streamed loop. Registers of 64 bytes make them fast.
 template <class Op>
-constexpr bool fast_with_wide_registers =
-    simd::kRegisterBytes == 64 && (same_type<Op, struct Sigmoid> || same_type<Op, struct Erf>);
+constexpr bool is_often_fast = same_type<Op, struct Sigmoid> || same_type<Op, struct Erf>;
 
 // `flags`: what all functors of a list have.
 template <class Op, uint32_t flags> constexpr Loops make_loops() {
@@ -272,7 +270,8 @@ template <class Op, uint32_t flags> constexpr Loops make_loops() {
   constexpr uint32_t all = Op::info.flags | flags, in = Op::info.dtypes;
   l.heavy = (all & heavy_value) != 0;
   l.heavy_derivatives = (all & heavy_derivatives) != 0;
-  if constexpr ((all & heavy_value) != 0 && ((all & slow) == 0 || fast_with_wide_registers<Op>) &&
+  l.slow = (all & slow) != 0 && !(is_often_fast<Op> && simd::kRegisterBytes == 64);
+  if constexpr ((all & heavy_value) != 0 && ((all & slow) == 0 || is_often_fast<Op>) &&
                 same_type<decltype(&Op::template f<float>), float (*)(float)>)
     l.streamed = &StreamedLoop<Op>::loop;
   if constexpr ((in & kBools) != 0) add_value<Op, bool>(l);
