@@ -15,8 +15,9 @@ namespace taeda {
 template <class... Rules> std::variant<Rules...> any_of(portable::List<Rules...>);
 using OptimStep = decltype(any_of(portable::OptimRules{}));
 
-// One parameter's step: n elements of the parameter, of its gradient (which is only read) and of
-// its states, in memory order; complex numbers count as pairs. Null: a state that is not used.
+// One parameter's step: n elements of the parameter, of its gradient (which is only read, unless it
+// was scaled) and of its states, in memory order; complex numbers count as pairs. Null: a state
+// that is not used.
 struct OptimUpdate {
   static constexpr size_t kOperands = kMostOperands, kGradient = 1;
 
@@ -29,6 +30,11 @@ struct OptimUpdate {
   float* count = nullptr;
   std::array<float*, 2> numbers{};
   const float* rate = nullptr;
+  // In the device's memory, of losses that were scaled: the gradient is divided by *grad_scale
+  // before, and written; where *found_inf is not 0, nothing is done. Null: they are as they should
+  // be.
+  const float* grad_scale = nullptr;
+  const float* found_inf = nullptr;
 };
 
 struct OptimKernels {

@@ -209,6 +209,8 @@ def _fused_adadelta_(
     weight_decay: _float,
     maximize: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_adadelta_(
@@ -223,6 +225,8 @@ def _fused_adadelta_(
     weight_decay: _float,
     maximize: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_adagrad_(
@@ -237,6 +241,8 @@ def _fused_adagrad_(
     eps: _float,
     maximize: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_adagrad_(
@@ -250,6 +256,8 @@ def _fused_adagrad_(
     eps: _float,
     maximize: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_adam_(
@@ -268,6 +276,8 @@ def _fused_adam_(
     maximize: _bool,
     decoupled: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_adam_(
@@ -285,6 +295,8 @@ def _fused_adam_(
     maximize: _bool,
     decoupled: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_adamax_(
@@ -301,6 +313,8 @@ def _fused_adamax_(
     eps: _float,
     maximize: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_adamax_(
@@ -316,6 +330,8 @@ def _fused_adamax_(
     eps: _float,
     maximize: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_asgd_(
@@ -333,6 +349,8 @@ def _fused_asgd_(
     weight_decay: _float,
     maximize: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_asgd_(
@@ -349,6 +367,8 @@ def _fused_asgd_(
     weight_decay: _float,
     maximize: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_nadam_(
@@ -368,6 +388,8 @@ def _fused_nadam_(
     maximize: _bool,
     decoupled: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_nadam_(
@@ -386,6 +408,8 @@ def _fused_nadam_(
     maximize: _bool,
     decoupled: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_radam_(
@@ -403,6 +427,8 @@ def _fused_radam_(
     maximize: _bool,
     decoupled: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_radam_(
@@ -419,6 +445,8 @@ def _fused_radam_(
     maximize: _bool,
     decoupled: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_rmsprop_(
@@ -436,6 +464,8 @@ def _fused_rmsprop_(
     momentum: _float,
     maximize: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_rmsprop_(
@@ -452,6 +482,8 @@ def _fused_rmsprop_(
     momentum: _float,
     maximize: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_rprop_(
@@ -467,6 +499,8 @@ def _fused_rprop_(
     step_size_max: _float,
     maximize: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_rprop_(
@@ -481,6 +515,8 @@ def _fused_rprop_(
     step_size_max: _float,
     maximize: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_sgd_(
@@ -496,6 +532,8 @@ def _fused_sgd_(
     maximize: _bool,
     is_first_step: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 @overload
 def _fused_sgd_(
@@ -510,6 +548,8 @@ def _fused_sgd_(
     maximize: _bool,
     is_first_step: _bool,
     rate: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
 ) -> None: ...
 def _gather_pool(input: Tensor, index: Tensor, spatial: _int) -> Tensor: ...
 def _grid_sample(

@@ -270,3 +270,61 @@ except RuntimeError as e: print(e)
     expected = ["0.0 0", "1.0 1", "1.0 1", "1.0 1"]
     assert lines[:8] == [f"{d} {e}" for d in ("cpu", "cuda") for e in expected]
     assert "at least two devices, cuda:0 and cpu" in lines[8]
+
+
+def test_fused_optimizers_scale_by_themselves(libraries):
+    """As on the CPU, and without waiting for the device."""
+    code = """
+O = torch.optim
+makers = {
+    "sgd": lambda p: O.SGD(p, lr=0.1, fused=True),
+    "momentum": lambda p: O.SGD(p, lr=0.1, momentum=0.9, fused=True),
+    "adam": lambda p: O.Adam(p, lr=0.1, weight_decay=0.1, fused=True),
+    "adamw": lambda p: O.AdamW(p, lr=0.1, amsgrad=True, fused=True),
+    "adagrad": lambda p: O.Adagrad(p, lr=0.1, lr_decay=0.1, fused=True),
+}
+def train(device, make, bad):
+    net, x = model_and_data(device)
+    o = make(net.parameters())
+    scaler = torch.amp.GradScaler(device, init_scale=1000.0, growth_interval=2)
+    seen = []
+    for i in range(5):
+        o.zero_grad()
+        loss = net(x).square().mean() * (float("inf") if i == bad else 1)
+        scaler.scale(loss).backward()
+        if device == "cuda": cuda.set_sync_debug_mode("error")
+        if i == 3: scaler.unscale_(o)
+        scaler.step(o)
+        scaler.update()
+        cuda.set_sync_debug_mode(0)
+        seen.append([t.detach().cpu().clone() for p in net.parameters() for t in (p, p.grad)])
+    steps = [s["step"] for s in o.state.values() if "step" in s]
+    return seen, scaler.get_scale(), {(t.device.type, t.item()) for t in steps}
+for name, make in makers.items():
+    for bad in (0, 2):
+        a, b = train("cpu", make, bad), train("cuda", make, bad)
+        torch.testing.assert_close(a[0], b[0], rtol=1e-5, atol=1e-6, equal_nan=True)
+        print(name, a[1] == b[1], sorted(a[2] | b[2]))
+"""
+    counts = "[('cpu', 4.0), ('cuda', 4.0)]"
+    expected = [("sgd", "[]"), ("momentum", "[]")]
+    expected += [(name, counts) for name in ("adam", "adamw", "adagrad")]
+    assert printed(libraries, SCALER + code) == [f"{n} True {c}" for n, c in expected for _ in "ab"]
+
+
+def test_fused_steps_are_resumed(libraries):
+    code = """
+p = torch.ones(3, device="cuda").requires_grad_()
+def step(o):
+    p.grad = torch.full_like(p, 0.5)
+    o.step()
+o = torch.optim.Adam([p], lr=torch.tensor(0.1, device="cuda"), fused=True)
+step(o)
+saved = o.state_dict()
+other = torch.optim.Adam([p], lr=0.1, fused=True); other.load_state_dict(saved); step(other)
+print(other.state[p]["step"], other.state[p]["step"].device)
+plain = torch.optim.Adam([p], lr=0.1); step(plain)
+again = torch.optim.Adam([p], lr=0.1, fused=True); again.load_state_dict({**plain.state_dict(), "param_groups": again.state_dict()["param_groups"]})
+step(again); print(again.state[p]["step"].device, again.state[p]["step"].item())
+"""
+    assert printed(libraries, code) == ["tensor(2., device='cuda:0') cuda:0", "cuda:0 2.0"]

@@ -322,12 +322,17 @@ struct Adagrad : StepBase {
       .states = "sums",
       .numbers = "steps",
       .options = "lr: float, lr_decay: float, weight_decay: float, eps: float, maximize: bool",
-      .doc = "One Adagrad step on every parameter. Counts `steps` up."};
+      .doc = "One Adagrad step on every parameter. Counts `steps` up.",
+      .on_device = true};
   double eps;
+  double rate, lr_decay;  // the options, for `counted`
   static Adagrad at(StepState& s, double lr, double lr_decay, double weight_decay, double eps,
                     bool maximize) {
-    return {step_base(lr / (1 + (s.count - 1) * lr_decay), weight_decay, maximize), eps};
+    return {step_base(lr / (1 + (s.count - 1) * lr_decay), weight_decay, maximize), eps, lr,
+            lr_decay};
   }
+  FN void set_rate(double factor) { rate *= factor; }
+  FN void counted(double count) { lr = rate / (1 + (count - 1) * lr_decay); }
   template <class Has, class T> FN T f(T p, T g, T* s) const {
     s[0] += g * g;
     return p - T(lr) * (g / (sqrt(s[0]) + T(eps)));

@@ -9,6 +9,7 @@
 
 #include "ops/core/memory.h"
 #include "ops/core/op.h"
+#include "ops/core/tensor_ops.h"
 
 namespace taeda {
 namespace {
@@ -24,7 +25,9 @@ struct Group {
   std::array<const TensorList*, OptimUpdate::kOperands - 2> states{};
   std::array<const TensorList*, 3> numbers{};
   bool may_count_on_device = false;
-  Tensor rate;  // on the device: what the learning rate is multiplied by
+  Tensor rate;        // on the device: what the learning rate is multiplied by
+  Tensor grad_scale;  // what the gradients are to be divided by
+  Tensor found_inf;   // whether one has overflowed, so that there is no step
 
   // Whether the kernel counts the steps, in the device's memory.
   bool counts_on_device() const {
@@ -64,6 +67,20 @@ void check_counts(const Group& g) {
   if (g.rate.defined()) check_number(g.rate, "rate");
 }
 
+// What a scaled loss brings: numbers where the parameters are, where the steps are counted, too.
+void check_scaling(const Group& g) {
+  const Device device = g.params[0].device();
+  for (const auto& [number, role] :
+       {std::pair(&g.grad_scale, "grad_scale"), std::pair(&g.found_inf, "found_inf")}) {
+    if (!number->defined()) continue;
+    check(number->device() == device && number->dtype() == DType::Float32 && number->numel() == 1,
+          g.what, "(): ", role, " must be one float32 on ", device, ", got ", number->numel(),
+          " of ", name(number->dtype()), " on ", number->device());
+    check(!number->is_off_host() || !g.numbers[0] || g.counts_on_device(), g.what, "(): ", role,
+          " on the device needs `steps` there");
+  }
+}
+
 // Checks every parameter before the first is changed, so that a failed step leaves everything
 // unchanged.
 void check_group(const Group& g) {
@@ -86,7 +103,10 @@ void check_group(const Group& g) {
           "(): counts of steps must be zero-dim float32 tensors");
     }
   }
-  if (n > 0) check_counts(g);
+  if (n > 0) {
+    check_counts(g);
+    check_scaling(g);
+  }
   for (size_t i = 0; i < n; ++i) {
     const Tensor& param = g.params[i];
     check(is_floating(param.dtype()) || is_complex(param.dtype()), g.what, "(): parameter ", i,
@@ -128,7 +148,8 @@ OptimUpdate update_of(const Group& g, size_t i, std::vector<Copy>& copies) {
       Tensor copy = dense ? empty_strided(param.sizes(), param.strides(), t.options())
                           : empty(param.sizes(), t.options());
       copy_into(copy, t);
-      from = &copies.emplace_back(k == kGradient ? nullptr : &t, std::move(copy)).values;
+      const bool only_read = k == kGradient && !g.grad_scale.defined();
+      from = &copies.emplace_back(only_read ? nullptr : &t, std::move(copy)).values;
     }
     u.data[k] = from->data();
     u.dtypes[k] = to_real(t.dtype());
@@ -139,6 +160,10 @@ OptimUpdate update_of(const Group& g, size_t i, std::vector<Copy>& copies) {
     if (g.states[k]) take(k + 2, (*g.states[k])[i]);
   }
   u.n = param.numel() * (is_complex(param.dtype()) ? 2 : 1);
+  if (g.params[0].is_off_host()) {
+    u.grad_scale = memory<const float>(g.grad_scale);
+    u.found_inf = memory<const float>(g.found_inf);
+  }
   return u;
 }
 
@@ -152,10 +177,20 @@ void write(const Tensor& t, const StepNumber& n) {
   else set_host_value(t, n.value);
 }
 
+// On the host, which reads the numbers: divides the gradients. False where there is no step.
+bool unscale(const Group& g) {
+  if (g.params.empty() || g.params[0].is_off_host()) return true;
+  if (g.found_inf.defined() && host_value<float>(g.found_inf) != 0) return false;
+  if (!g.grad_scale.defined()) return true;
+  for (const Tensor& grad : g.grads) op<"div_">(grad, g.grad_scale);
+  return true;
+}
+
 // Updates every parameter of a group; make(state) gives the rule with the numbers of a parameter's
 // step.
 template <class Make> void step_group(const Group& g, Make&& make) {
   check_group(g);
+  if (!unscale(g)) return;
   const size_t count = g.params.size();
   // Before steps are counted: where the kernel is missing, the CPU counts and makes them.
   const bool there = g.counts_on_device();
@@ -198,7 +233,10 @@ template <class Make> void step_group(const Group& g, Make&& make) {
   for (const Copy& copy : copies) {
     if (copy.to) copy_into(*copy.to, copy.values);
   }
-  for (const TensorList* list : {&g.params, g.states[0], g.states[1], g.states[2]}) {
+  // On the host, an op has divided the gradients.
+  const bool unscaled = count && g.grad_scale.defined() && g.params[0].is_off_host();
+  const TensorList* const grads = unscaled ? &g.grads : nullptr;
+  for (const TensorList* list : {&g.params, grads, g.states[0], g.states[1], g.states[2]}) {
     if (!list) continue;
     for (const Tensor& t : *list) t.bump_version();
   }
@@ -221,13 +259,18 @@ template <class Rule> struct StepOp {
         names.remove_prefix(std::min(end + 2, names.size()));
       }
     }
-    return str(s, ", *, ", kInfo.options, ", rate: Tensor? = None) -> None");
+    return str(s, ", *, ", kInfo.options,
+               ", rate: Tensor? = None, grad_scale: Tensor? = None, "
+               "found_inf: Tensor? = None) -> None");
   }
 
   static Value run(Call& c) {
     const auto list = [&](int i) { return &std::get<TensorList>(c.args[static_cast<size_t>(i)]); };
-    Group g{c.op.name, *list(0), *list(1), {}, {}, kInfo.on_device, {}};
-    if (const auto* rate = std::get_if<Tensor>(&c.args.back())) g.rate = *rate;
+    Group g{c.op.name, *list(0), *list(1), {}, {}, kInfo.on_device, {}, {}, {}};
+    Tensor* const last[] = {&g.rate, &g.grad_scale, &g.found_inf};
+    for (size_t i = 0; i < 3; ++i) {
+      if (const auto* t = std::get_if<Tensor>(&c.args[c.args.size() - 3 + i])) *last[i] = *t;
+    }
     for (int k = 0; k < kStates + kOptional; ++k) {
       if (k < kStates || !list(2 + k)->empty()) g.states[static_cast<size_t>(k)] = list(2 + k);
     }

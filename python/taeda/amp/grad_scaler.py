@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
@@ -39,7 +40,8 @@ class GradScaler:
 
     Steps whose gradients have overflowed are left out, and the factor falls; after many good ones
     it grows. (Micikevicius et al.: Mixed precision training, ICLR 2018.) The factor is a number in
-    the device's memory: on a GPU the host waits once a step, for whether there was an overflow.
+    the device's memory: on a GPU the host waits once a step, for whether there was an overflow; not
+    for optimizers with ``fused=True``, which divide the gradients and leave out steps themselves.
 
     Args:
         device: the type of device; where there is no such device, it warns and is disabled.
@@ -136,27 +138,32 @@ class GradScaler:
             )
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
+        scale, _tracker = self._numbers()
+        inverse = scale.double().reciprocal().float()  # of large factors too
+        state["found_inf_per_device"] = self._multiply(optimizer, inverse, halves=False)
+        state["stage"] = OptState.UNSCALED
+
+    def _multiply(self, optimizer: Optimizer, factor: Tensor, *, halves: bool) -> dict[Any, Tensor]:
+        """Multiply all gradients; for each device, 1 where one of them was not finite.
+
+        Args:
+            optimizer: whose gradients.
+            factor: a number.
+            halves: whether gradients may be float16.
+        """
         by_device: dict[Any, list[Tensor]] = defaultdict(list)
         for param in (p for g in optimizer.param_groups for p in g["params"]):
             if param.grad is not None:
-                if param.grad.dtype is taeda.float16:
+                if param.grad.dtype is taeda.float16 and not halves:
                     raise ValueError("Attempting to unscale FP16 gradients.")
                 grad = param.grad
                 values = grad._values() if grad.layout is taeda.sparse_coo else grad
                 by_device[values.device].append(values)
-        if by_device:
-            state["found_inf_per_device"] = self._divide(by_device)
-        state["stage"] = OptState.UNSCALED
-
-    def _divide(self, by_device: dict[Any, list[Tensor]]) -> dict[Any, Tensor]:
-        """Divide gradients by the factor; for each device, 1 where one of them was not finite."""
-        scale, _tracker = self._numbers()
-        inverse = scale.double().reciprocal().float()  # of large factors too
         found: dict[Any, Tensor] = {}
         with taeda.no_grad():
             for device, grads in by_device.items():
                 found[device] = taeda.zeros((), dtype=taeda.float32, device=device)
-                there = inverse.to(device, non_blocking=True)
+                there = factor.to(device, non_blocking=True)
                 _C.ops._amp_foreach_non_finite_check_and_unscale_(grads, found[device], there)
         return found
 
@@ -177,6 +184,10 @@ class GradScaler:
         state = self._per_optimizer_states[id(optimizer)]
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            result = self._step_by_itself(optimizer, state, *args, **kwargs)
+            state["stage"] = OptState.STEPPED
+            return result
         if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
         found = state["found_inf_per_device"]
@@ -186,6 +197,39 @@ class GradScaler:
         result = None if overflowed else optimizer.step(*args, **kwargs)
         state["stage"] = OptState.STEPPED
         return result
+
+    def _step_by_itself(
+        self, optimizer: Optimizer, state: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Step an optimizer that divides gradients and leaves out bad steps itself."""
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler.step: an optimizer's step should read self.grad_scale and "
+                "self.found_inf instead of taking grad_scaler, which will not be given any more",
+                FutureWarning,
+                stacklevel=3,
+            )
+            return optimizer.step(*args, **{**kwargs, "grad_scaler": self})
+        scaled: Any = optimizer  # given the two attributes for the time of its step
+        scale, _tracker = self._numbers()
+        factor = getattr(optimizer, "grad_scale", None)
+        if state["stage"] is OptState.READY:
+            one = taeda.ones((), dtype=taeda.float32, device=scale.device)
+            state["found_inf_per_device"] = self._multiply(optimizer, one, halves=True)
+            factor = scale if factor is None else scale * factor
+        found = self._overflows(state["found_inf_per_device"])
+        scaled.grad_scale = factor
+        scaled.found_inf = taeda.zeros_like(scale) if found is None else found
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            del scaled.grad_scale, scaled.found_inf
+
+    def _overflows(self, found: dict[Any, Tensor]) -> Tensor | None:
+        """How many devices have found overflows, where the factor is; None: nobody has looked."""
+        scale, _tracker = self._numbers()
+        flags = [flag.to(scale.device, non_blocking=True) for flag in found.values()]
+        return sum(flags[1:], flags[0]) if flags else None
 
     def update(self, new_scale: Any = None) -> None:
         """Change the factor after all optimizers' steps: as said above, or to ``new_scale``.
@@ -199,11 +243,9 @@ class GradScaler:
         if new_scale is not None:
             scale.fill_(new_scale)
         else:
-            found = [
-                flag.to(scale.device, non_blocking=True)
-                for state in self._per_optimizer_states.values()
-                for flag in state["found_inf_per_device"].values()
-            ]
+            states = self._per_optimizer_states.values()
+            overflows = [self._overflows(state["found_inf_per_device"]) for state in states]
+            found = [number for number in overflows if number is not None]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
             _C.ops._amp_update_scale_(

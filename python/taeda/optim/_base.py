@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from taeda import Tensor
 
+    from .optimizer import ParamsT
+
 
 def add_scaled(param: Tensor, direction: Tensor, factor: Any) -> None:
     """``param += factor * direction``, also for a factor that is a tensor to differentiate by."""
@@ -98,7 +100,7 @@ class PerTensorOptimizer(Optimizer):
                 if isinstance(values.get(name), (int, float)):
                     values[name] = new_step(values[name])
         for group in self.param_groups:
-            if group.get("capturable"):
+            if self._counts_there(group):
                 for param in group["params"]:
                     self._count_on_device(param)
 
@@ -119,6 +121,9 @@ class PerTensorOptimizer(Optimizer):
                 ``foreach`` and ``differentiable`` both are.
         """
         loss = None if closure is None else run_closure(type(self).__name__, closure)
+        found = getattr(self, "found_inf", None)  # of a GradScaler, for the time of this step
+        if found is not None and found.device.type == "cpu" and found.item():
+            return loss
         for group in self.param_groups:
             self._check_modes(group)
             self._check_capture(group)
@@ -131,6 +136,10 @@ class PerTensorOptimizer(Optimizer):
         if not self._met_gradient:
             self._look_for_gradients()
         return loss
+
+    def _counts_there(self, group: dict[str, Any]) -> bool:
+        """Whether the steps of parameters on a GPU are counted there."""
+        return bool(group.get("capturable") or group.get("fused"))
 
     def _count_on_device(self, param: Tensor) -> None:
         """Move a parameter's counts to where it is, so that a graph may count."""
@@ -254,6 +263,16 @@ class FusedOptimizer(PerTensorOptimizer):
     # Steps parameters whose gradients are all sparse; None if these are refused.
     _step_sparse: Callable[[list[Any], dict[str, Any]], None] | None = None
 
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
+        super().__init__(params, defaults)
+        if defaults.get("fused"):
+            self._step_supports_amp_scaling = True
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if self.defaults.get("fused"):
+            self._step_supports_amp_scaling = True
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "_op" in cls.__dict__:
@@ -279,12 +298,35 @@ class FusedOptimizer(PerTensorOptimizer):
             self._call(lists, group, numbers)
 
     def _step_numbers(self, group: dict[str, Any]) -> dict[str, Any]:
-        """What ``_numbers`` gives; a learning rate on the device is read there."""
+        """What ``_numbers`` gives, and what is read where the parameters are.
+
+        That is a learning rate on a GPU, and the numbers that a GradScaler has set.
+        """
         lr = group["lr"]
-        if not (group.get("capturable") and isinstance(lr, taeda.Tensor) and lr.is_cuda):
-            return self._numbers(group)
-        numbers = self._numbers({**group, "lr": 1.0})
-        return {**numbers, "rate": lr.detach().float()} if "lr" in numbers else numbers
+        rate: Tensor | None = None
+        if self._counts_there(group) and self._counts and isinstance(lr, taeda.Tensor):
+            rate = lr.detach().float() if lr.is_cuda else None
+        numbers = self._numbers(group if rate is None else {**group, "lr": 1.0})
+        if rate is not None and "lr" in numbers:
+            numbers = {**numbers, "rate": rate}
+        for name in ("grad_scale", "found_inf"):
+            number = getattr(self, name, None)
+            if number is not None:
+                device = group["params"][0].device
+                number = number.to(device, taeda.float32, non_blocking=True)
+                numbers = {**numbers, name: number}
+        return numbers
+
+    def _unscale(self, grads: list[Any], numbers: dict[str, Any]) -> bool:
+        """Divide gradients for a step by operations, if a GradScaler asks; False: make no step."""
+        scale, found = numbers.pop("grad_scale", None), numbers.pop("found_inf", None)
+        if found is not None and found.item():
+            return False
+        if scale is not None:
+            with taeda.no_grad():
+                for grad in grads:
+                    grad.div_(scale)
+        return True
 
     def _say_before_change(self) -> None:
         if self._before_change is not None:
@@ -304,7 +346,7 @@ class FusedOptimizer(PerTensorOptimizer):
         for param in group["params"]:
             if param.grad is not None and not self.state[param]:
                 self.state[param].update(self._new_state(param, group))
-                if group.get("capturable"):
+                if self._counts_there(group):
                     self._count_on_device(param)
         lists = _C._step_lists(group["params"], self.state, self._state_names(group))
         if lists is None:
@@ -318,18 +360,21 @@ class FusedOptimizer(PerTensorOptimizer):
     def _call(self, lists: list[list[Any]], group: dict[str, Any], numbers: dict[str, Any]) -> None:
         """Call the C++ step; where it does not take the parameters, step by operations."""
         if any(map(_C._dispatches, (*lists[0], *lists[1]))):  # whose class sees each operation
-            self._step_each(lists[0], group)
+            if self._unscale(lists[1], numbers):
+                self._step_each(lists[0], group)
             return
         try:
             self._run(*lists, **numbers)
         except (RuntimeError, TypeError):
             if self._step_sparse is not None and any(grad.is_sparse for grad in lists[1]):
-                self._split(lists, group, numbers)
+                if self._unscale(lists[1], numbers):
+                    self._split(lists, group, numbers)
                 return
             self._name_mismatch(group)
             if all(param.device.type == "cpu" for param in lists[0]):
                 raise
-            self._step_each(lists[0], group)
+            if self._unscale(lists[1], numbers):
+                self._step_each(lists[0], group)
 
     def _split(self, lists: list[list[Any]], group: dict[str, Any], numbers: Any) -> None:
         """Step the parameters whose gradients are sparse, then the others."""

@@ -33,7 +33,8 @@ class Adagrad(FusedOptimizer):
         foreach: PyTorch's choice among its implementations; all values do the same here.
         maximize: climb the objective instead of descending it.
         differentiable: record the step itself, so that gradients flow through it.
-        fused: like ``foreach``; the two cannot both be True.
+        fused: like ``foreach``; the two cannot both be True. A ``GradScaler`` leaves it to the step
+            to divide gradients, so that the host need not wait for a GPU.
 
     Sparse gradients change only the elements that they have; they take no ``weight_decay``.
 
@@ -83,6 +84,8 @@ class Adagrad(FusedOptimizer):
         for group in self.param_groups:
             for param in group["params"]:
                 self.state[param] = self._new_state(param, group)
+                if self._counts_there(group):
+                    self._count_on_device(param)
 
     def _new_state(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         start = group["initial_accumulator_value"]

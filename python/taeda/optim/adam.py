@@ -52,7 +52,8 @@ class Adam(FusedOptimizer):
         capturable: count steps on the GPU, so that a graph can record them; the learning rate may
             be a tensor there. ``step`` refuses it for other parameters.
         differentiable: record the step itself, so that gradients flow through it; slower.
-        fused: like ``foreach``; the two cannot both be True.
+        fused: like ``foreach``; the two cannot both be True. A ``GradScaler`` leaves it to the step
+            to divide gradients, so that the host need not wait for a GPU.
         decoupled_weight_decay: shrink the parameter by ``lr * weight_decay`` instead.
 
     Raises:

@@ -37,7 +37,8 @@ class SGD(FusedOptimizer):
         foreach: PyTorch's choice among its implementations. All of a group's parameters are
             updated in one call here, whether it is None, True or False.
         differentiable: record the step itself, so that gradients flow through it; slower.
-        fused: like ``foreach``; the two cannot both be True.
+        fused: like ``foreach``; the two cannot both be True. A ``GradScaler`` leaves it to the step
+            to divide gradients, so that the host need not wait for a GPU.
 
     Sparse gradients change only the elements that they have; they take no ``weight_decay``.
 
@@ -111,9 +112,10 @@ class SGD(FusedOptimizer):
         with_grad = [p for p in group["params"] if p.grad is not None]
         fresh = [p for p in with_grad if self.state[p].get("momentum_buffer") is None]
         grads = [p.grad for p in fresh]
-        velocities = [taeda.empty_like(p, memory_format=taeda.preserve_format) for p in fresh]
+        # Zeros, since a GPU may find that there is no step.
+        velocities = [taeda.zeros_like(p, memory_format=taeda.preserve_format) for p in fresh]
         velocities = [velocity.detach() for velocity in velocities]
-        numbers = self._numbers(group)
+        numbers = self._step_numbers(group)
         self._call([fresh, grads, velocities], group, {**numbers, "is_first_step": True})
         for param, velocity in zip(fresh, velocities, strict=True):
             self.state[param].setdefault("momentum_buffer", velocity)

@@ -38,16 +38,22 @@ template <class Rule> struct Update {
 };
 template <class Rule> struct Updates {
   Update<Rule> all[kPerLaunch];
+  const float* grad_scale;  // of gradients that are still to be divided by it; else null
+  const float* found_inf;
 };
 static_assert(sizeof(Updates<portable::NAdam>) <= 32000);
 
-// The elements from i on.
+// The elements from i on. `scale` is what the gradients are divided by, unless it is 0.
 template <class T, int N, class Has, class Rule>
-__device__ __forceinline__ void step_at(const Update<Rule>& u, const Rule& o, int64_t i) {
+__device__ __forceinline__ void step_at(const Update<Rule>& u, const Rule& o, int64_t i, T scale) {
   const T sign = o.maximize ? T(-1) : T(1), decay = T(o.weight_decay), shrink = T(o.shrink);
   constexpr bool has[3] = {Has::a, Has::b, Has::c};
   Neighbours<T, N> p = u.template read<T, N>(0, i);
-  const Neighbours<T, N> g = u.template read<T, N>(OptimUpdate::kGradient, i);
+  Neighbours<T, N> g = u.template read<T, N>(OptimUpdate::kGradient, i);
+  if (scale != 0) {
+    for (int j = 0; j < N; ++j) g.v[j] /= scale;
+    u.write(OptimUpdate::kGradient, i, g);
+  }
   Neighbours<T, N> states[3] = {};
   for (int k = 0; k < 3; ++k)
     if (has[k]) states[k] = u.template read<T, N>(2 + k, i);
@@ -67,13 +73,17 @@ __device__ __forceinline__ void step_at(const Update<Rule>& u, const Rule& o, in
 template <class T, class Rule, class Has, bool counted>
 __global__ void step_all(const __grid_constant__ Updates<Rule> updates) {
   constexpr int vector = 16 / sizeof(T);
+  if (updates.found_inf && *updates.found_inf != 0) return;
+  const T scale = updates.grad_scale ? T(*updates.grad_scale) : T(0);
   const Update<Rule>& u = updates.all[blockIdx.y];
   const int64_t step = int64_t{gridDim.x} * blockDim.x,
                 first = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const int64_t vectors = u.vectors ? u.n / vector : 0;
   const auto run = [&](const Rule& rule) {
-    for (int64_t i = first; i < vectors; i += step) step_at<T, vector, Has>(u, rule, i * vector);
-    for (int64_t i = vectors * vector + first; i < u.n; i += step) step_at<T, 1, Has>(u, rule, i);
+    for (int64_t i = first; i < vectors; i += step)
+      step_at<T, vector, Has>(u, rule, i * vector, scale);
+    for (int64_t i = vectors * vector + first; i < u.n; i += step)
+      step_at<T, 1, Has>(u, rule, i, scale);
   };
   if constexpr (counted) {
     const Rule rule = *u.counted;
@@ -90,11 +100,13 @@ template <class Rule> struct Counts {
     float* numbers[2];
     const float* rate;
   } all[kPerLaunch];
+  const float* found_inf;
 };
 
 // Counts the steps, and makes the numbers that follow from that.
 template <class Rule>
 __global__ void count_steps(const __grid_constant__ Counts<Rule> counts, Rule* out) {
+  if (counts.found_inf && *counts.found_inf != 0) return;  // nobody reads `out` then
   const auto& from = counts.all[threadIdx.x];
   Rule rule = from.rule;
   if (from.rate) rule.set_rate(*from.rate);
@@ -152,6 +164,7 @@ size_t run_length(std::span<const OptimUpdate> all, size_t first) {
 template <class Rule> void count_steps_of(std::span<const OptimUpdate> part, Rule* out) {
   if constexpr (Rule::info.on_device) {
     Counts<Rule> counts;
+    counts.found_inf = part[0].found_inf;
     for (size_t i = 0; i < part.size(); ++i)
       counts.all[i] = {std::get<Rule>(part[i].step),
                        part[i].count,
@@ -165,6 +178,8 @@ template <class Rule> void count_steps_of(std::span<const OptimUpdate> part, Rul
 
 template <class Rule> void run(std::span<const OptimUpdate> part) {
   Updates<Rule> updates;
+  updates.grad_scale = part[0].grad_scale;
+  updates.found_inf = part[0].found_inf;
   int64_t longest = 0;
   std::optional<Workspace> counted;
   if (part[0].count) counted.emplace(part.size() * sizeof(Rule));
