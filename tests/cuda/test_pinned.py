@@ -192,6 +192,89 @@ for workers in (0, 2):
     assert printed(libraries, code) == ["[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]"] * 2
 
 
+LOADER = """
+import threading, gc
+data = torch.utils.data.TensorDataset(torch.arange(60.0), torch.arange(60))
+Loader = torch.utils.data.DataLoader
+def threads(): return sum(t.name == "taeda-pin-memory" for t in threading.enumerate())
+"""
+
+
+def test_a_thread_pins_what_workers_load(libraries):
+    code = """
+class Own:
+    def __init__(self, x): self.x = x
+    def pin_memory(self): self.thread = threading.current_thread().name; self.device = cuda.current_device(); return self
+class Order:
+    def __iter__(self): assert threading.current_thread() is threading.main_thread(); return iter(range(8))
+def own(samples): return Own(len(samples))
+cuda.set_device(1)
+loader = Loader(data, batch_size=2, pin_memory=True, num_workers=1, collate_fn=own, sampler=Order())
+print(*{(b.x, b.thread, b.device) for b in loader})
+loader = Loader(data, batch_size=2, pin_memory=True, num_workers=1, collate_fn=own, pin_memory_device="cuda:0")
+print(next(iter(loader)).device, Loader(data, pin_memory=True, collate_fn=own, pin_memory_device="cuda:0").__iter__().__next__().device, cuda.current_device())
+del loader; gc.collect(); print(threads())
+it = iter(Loader(data, batch_size=4, pin_memory=True, num_workers=2)); next(it); print(threads())
+print(sum(1 for _ in it), threads())  # ends with the pass
+it = iter(Loader(data, batch_size=4, pin_memory=True, num_workers=2)); next(it); del it; gc.collect(); print(threads())
+for batch in Loader(data, batch_size=4, pin_memory=True, num_workers=2, in_order=False): break
+del batch; gc.collect(); print(threads())
+loader = Loader(data, batch_size=4, pin_memory=True, num_workers=2, persistent_workers=True)
+first = iter(loader); next(first); second = iter(loader); print(threads(), [x.tolist() for x, y in second] == torch.arange(60.0).reshape(15, 4).tolist())
+try: next(first)
+except RuntimeError as e: print(e)
+print(threads(), len(list(loader)), threads())
+third = iter(loader); next(third); del third; gc.collect(); print(threads())
+print(all(x.is_pinned() for x, y in loader))
+third = iter(loader); next(third)  # still at work when the program ends
+try: Loader(data, pin_memory_device="cpu")
+except ValueError as e: print(e)
+"""
+    assert printed(libraries, LOADER + code) == [
+        "(2, 'taeda-pin-memory', 1)",
+        "0 0 1",
+        "0",
+        "1",
+        "14 0",
+        "0",
+        "0",
+        "1 True",
+        "DataLoader: another pass has begun with the same persistent workers",
+        "0 15 0",
+        "0",
+        "True",
+        "DataLoader: pin_memory_device must be a cuda device, got 'cpu'",
+    ]
+
+
+def test_what_fails_while_a_thread_pins(libraries):
+    code = """
+import os, time
+class Bad:
+    def pin_memory(self): raise KeyError("no room")
+def bad(samples): return Bad() if samples[0][1] == 4 else [s[0] for s in samples]
+it = iter(Loader(data, batch_size=4, pin_memory=True, num_workers=2, collate_fn=bad))
+def fails(f):
+    try: return f()
+    except Exception as e: return type(e).__name__, str(e).partition("\\n")[0]
+print(len(next(it)), fails(lambda: next(it)), len(next(it)), len(list(it)), threads())
+def broken(samples): raise ZeroDivisionError("here")
+print(fails(lambda: next(iter(Loader(data, pin_memory=True, num_workers=1, collate_fn=broken)))))
+def dies(samples): os._exit(3)
+it = iter(Loader(data, pin_memory=True, num_workers=1, collate_fn=dies))
+kind, text = fails(lambda: next(it)); print(kind, "exited unexpectedly, with exit code 3" in text, threads(), fails(lambda: next(it))[0])
+def sleeps(samples): time.sleep(60)
+it = iter(Loader(data, pin_memory=True, num_workers=1, collate_fn=sleeps, timeout=0.2))
+print(fails(lambda: next(it)), threads())
+"""
+    assert printed(libraries, LOADER + code) == [
+        "4 ('KeyError', 'Caught KeyError in the thread that pins memory.') 4 12 0",
+        "('ZeroDivisionError', 'Caught ZeroDivisionError in DataLoader worker process 0.')",
+        "RuntimeError True 0 StopIteration",
+        "('RuntimeError', 'DataLoader timed out after 0.2 seconds') 0",
+    ]
+
+
 def test_saved_tensors_in_pinned_memory(libraries):
     code = """
 x = torch.full((3,), 2.0, device="cuda", requires_grad=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import time
@@ -11,6 +12,7 @@ from multiprocessing import connection as mp_connection
 from typing import TYPE_CHECKING, Any
 
 from . import _messages, _worker
+from ._pin_thread import PinThread
 from ._worker import FAILED, Failure, Job
 from ._worker_info import EXHAUSTED
 
@@ -47,7 +49,8 @@ class Workers:
         self.inline = _SOCKET_ROOM // (prefetch + 1)
         self.processes: list[_Process] = []
         self.epoch = 0
-        self._finalizer = weakref.finalize(self, _stop, self.processes, os.getpid())
+        self._threads: list[PinThread] = []  # that of this pass, if it pins
+        self._finalizer = weakref.finalize(self, _stop, self.processes, self._threads, os.getpid())
         forks = context.get_start_method() == "fork"
         try:
             for number in range(count):
@@ -68,18 +71,32 @@ class Workers:
         """End the processes, and wait until they are gone."""
         self._finalizer()
 
-    def start_pass(self) -> None:
-        """Discard the workers' remaining answers of the previous pass."""
+    def start_pass(self, user: Any, pin: int | None) -> None:
+        """Discard the workers' remaining answers of the previous pass.
+
+        Args:
+            user: with whom the pass ends.
+            pin: the device for which batches are pinned; None: they are not.
+        """
+        _stop_threads(self._threads, os.getpid())
         self.epoch += 1
         for worker in self.processes:
             worker.active = True
+        if pin is not None:
+            receive = functools.partial(_receive, self.processes, self.epoch, 0.0)
+            self._threads.append(PinThread(receive, pin))
+            weakref.finalize(user, _stop_threads, self._threads[:], os.getpid())
+
+    def end_pass(self) -> None:
+        """End the thread that pins, if there is one."""
+        _stop_threads(self._threads, os.getpid())
 
     def send(self, worker: _Process, number: int, task: Any) -> None:
         """Give a worker a task."""
         try:
             _messages.send(worker.connection, (self.epoch, number, task), self.inline)
         except (BrokenPipeError, ConnectionResetError):
-            raise self._dead(worker) from None
+            raise _dead(worker) from None
 
     def receive(self, timeout: float) -> tuple[_Process, int, str, Any]:
         """The next answer of this pass, whichever worker gives it.
@@ -87,39 +104,61 @@ class Workers:
         Raises:
             RuntimeError: a worker died, or none answered within ``timeout`` seconds (0: no limit).
         """
-        end = time.monotonic() + timeout if timeout else None
-        by_connection = {worker.connection: worker for worker in self.processes}
-        while True:
-            left = None if end is None else max(0.0, end - time.monotonic())
-            ready = mp_connection.wait(list(by_connection), left)
-            if not ready:
-                raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
-            for connection in ready:
-                worker = by_connection[connection]
-                try:
-                    epoch, number, kind, answer = _messages.receive(worker.connection)
-                except (EOFError, ConnectionResetError):
-                    raise self._dead(worker) from None
-                if epoch == self.epoch:
-                    return worker, number, kind, answer
-
-    def _dead(self, worker: _Process) -> RuntimeError:
-        worker.process.join(_PATIENCE)
-        code, pid = worker.process.exitcode, worker.process.pid
-        how = f"with exit code {code}"
-        if code is not None and code < 0:
-            how = f"killed by {signal.Signals(-code).name}"
-            if -code == signal.SIGKILL:
-                how += " (when the system runs out of memory, it kills so)"
-        return RuntimeError(
-            f"DataLoader worker {worker.number} (pid {pid}) exited unexpectedly, {how}"
-        )
+        if self._threads:
+            return self._threads[0].receive(timeout)
+        answer = _receive(self.processes, self.epoch, timeout, None)
+        assert answer is not None
+        return answer
 
 
-def _stop(processes: list[_Process], owner: int) -> None:
+def _receive(
+    processes: list[_Process], epoch: int, timeout: float, wake: Any
+) -> tuple[_Process, int, str, Any] | None:
+    """The next answer of a pass; None if ``wake``, a connection, is closed before."""
+    end = time.monotonic() + timeout if timeout else None
+    by_connection = {worker.connection: worker for worker in processes}
+    others = [] if wake is None else [wake]
+    while True:
+        left = None if end is None else max(0.0, end - time.monotonic())
+        ready = mp_connection.wait([*by_connection, *others], left)
+        if not ready:
+            raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
+        if wake in ready:
+            return None
+        for connection in ready:
+            worker = by_connection[connection]
+            try:
+                answered, number, kind, answer = _messages.receive(worker.connection)
+            except (EOFError, ConnectionResetError):
+                raise _dead(worker) from None
+            if answered == epoch:
+                return worker, number, kind, answer
+
+
+def _dead(worker: _Process) -> RuntimeError:
+    worker.process.join(_PATIENCE)
+    code, pid = worker.process.exitcode, worker.process.pid
+    how = f"with exit code {code}"
+    if code is not None and code < 0:
+        how = f"killed by {signal.Signals(-code).name}"
+        if -code == signal.SIGKILL:
+            how += " (when the system runs out of memory, it kills so)"
+    return RuntimeError(f"DataLoader worker {worker.number} (pid {pid}) exited unexpectedly, {how}")
+
+
+def _stop_threads(threads: list[PinThread], owner: int) -> None:
+    """End the threads of a pass, unless this is a fork's copy, where there are none."""
+    while threads:
+        thread = threads.pop()
+        if os.getpid() == owner:
+            thread.stop()
+
+
+def _stop(processes: list[_Process], threads: list[PinThread], owner: int) -> None:
     """Ask workers to end; terminate, then kill those that do not."""
     if os.getpid() != owner:
         return  # a fork's copy, thrown away there
+    _stop_threads(threads, owner)  # before what it reads from is closed
     for worker in processes:
         # The end of the stream tells a worker to stop, also one that is waiting to send.
         worker.connection.close()
@@ -149,6 +188,7 @@ class WorkerPass:
         in_order: yield batches in the order of the tasks, rather than as they come.
         keep: leave the processes running at the end.
         length: the number of batches that the loader has said there are; None where nobody asked.
+        pin: the device for which a thread pins the batches; None: they are not pinned.
     """
 
     def __init__(
@@ -161,6 +201,7 @@ class WorkerPass:
         in_order: bool,
         keep: bool,
         length: int | None,
+        pin: int | None = None,
     ) -> None:
         self._workers = workers
         self._tasks = tasks
@@ -170,7 +211,7 @@ class WorkerPass:
         self._owner: dict[int, _Process] = {}  # of tasks whose batches have not been yielded
         self._waiting: dict[int, tuple[str, Any]] = {}  # answers that came before their turn
         self._ended = False
-        workers.start_pass()
+        workers.start_pass(self, pin)
         self._epoch = workers.epoch
         try:
             for _ in range(prefetch * len(workers.processes)):
@@ -265,5 +306,7 @@ class WorkerPass:
         self._ended = True
         self._owner.clear()
         self._waiting.clear()
+        if self._epoch == self._workers.epoch:  # else another pass goes on
+            self._workers.end_pass()
         if not keep:
             self._workers.stop()

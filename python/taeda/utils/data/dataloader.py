@@ -62,7 +62,8 @@ class DataLoader(Generic[T_co]):
         num_workers: how many processes load batches. 0: this one does.
         collate_fn: makes a batch of a list of samples. Where it is None, ``default_collate``; for
             single samples ``default_convert``.
-        pin_memory: copy batches to memory that a GPU reads faster. Warns where there is no GPU.
+        pin_memory: copy batches to memory that a GPU reads faster: those of workers in a thread, as
+            soon as they come. Warns where there is no GPU.
         drop_last: leave out the last batch where it is smaller.
         timeout: seconds to wait for a batch from the workers; 0 waits for ever.
         worker_init_fn: called in each worker, with its number, before it loads anything.
@@ -72,7 +73,7 @@ class DataLoader(Generic[T_co]):
             generator where it is None.
         prefetch_factor: batches that each worker prepares ahead; 2 where it is None.
         persistent_workers: keep the workers, and their copies of the dataset, between passes.
-        pin_memory_device: the device whose pinned memory is meant; only ``""``.
+        pin_memory_device: the CUDA device whose driver pins; ``""`` is the current one.
         in_order: yield batches in the sampler's order. False yields them as workers finish.
 
     Raises:
@@ -124,10 +125,9 @@ class DataLoader(Generic[T_co]):
                 raise ValueError(f"DataLoader: {option} needs num_workers > 0")
         if prefetch_factor is not None:
             check_positive("DataLoader", "prefetch_factor", prefetch_factor)
-        if pin_memory_device:
+        if pin_memory_device and taeda.device(pin_memory_device).type != "cuda":
             raise ValueError(
-                "DataLoader: pin_memory_device is deprecated and not taken, got "
-                f"{pin_memory_device!r}"
+                f"DataLoader: pin_memory_device must be a cuda device, got {pin_memory_device!r}"
             )
         self.dataset = dataset
         self.num_workers = num_workers
@@ -277,21 +277,26 @@ class _BaseDataLoaderIter:
 
     def __init__(self, loader: Any) -> None:
         self._length_of = loader
-        self._pin = loader.pin_memory
-        if self._pin and not _has_gpu():
+        self._pin: int | None = None  # the device for which batches are pinned here
+        if loader.pin_memory and _has_gpu():
+            named = taeda.device(getattr(loader, "pin_memory_device", None) or "cuda").index
+            self._pin = taeda.cuda.current_device() if named is None else named
+        elif loader.pin_memory:
             warnings.warn(
                 "DataLoader: pin_memory is set, but no accelerator is found; batches stay in "
                 "ordinary memory",
                 stacklevel=4,
             )
-            self._pin = False
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Any:
         batch = next(self._batches)
-        return pin_memory(batch) if self._pin else batch
+        if self._pin is None:
+            return batch
+        with taeda.cuda.device(self._pin):
+            return pin_memory(batch)
 
     def __len__(self) -> int:
         return len(self._length_of)
@@ -321,14 +326,15 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def __init__(self, loader: Any) -> None:
         super().__init__(loader)
-        self._batches = _from_workers(loader)
+        pin, self._pin = self._pin, None  # a thread does
+        self._batches = _from_workers(loader, pin)
 
     def _shutdown_workers(self) -> None:
         """End the processes, also those that would persist."""
         self._batches.stop()
 
 
-def _from_workers(loader: DataLoader[Any]) -> WorkerPass:
+def _from_workers(loader: DataLoader[Any], pin: int | None) -> WorkerPass:
     """Batches that worker processes make."""
     from ._workers import WorkerPass
 
@@ -350,6 +356,7 @@ def _from_workers(loader: DataLoader[Any]) -> WorkerPass:
         in_order=loader.in_order,
         keep=loader.persistent_workers,
         length=length,
+        pin=pin,
     )
 
 
