@@ -69,3 +69,90 @@ print(any(e.on_device for e in p.events()))
     code = "from taeda.profiler import *; profile(activities=[ProfilerActivity.CUDA]).start()"
     assert "pip install nvidia-cuda-cupti" in error(libraries, code, **hidden)
     assert "no CUDA device" in error(libraries, code, STUB_DEVICES="0")
+
+
+NVTX = """
+def push_range(message): print("push", message)
+def pop_range(): print("pop")
+def start_range(message): return ("range", message)
+def end_range(begun): print("end", begun)
+def mark(message): print("mark", message)
+"""
+
+
+def test_profilers(libraries, tmp_path):
+    """The stub says what the driver is told; a stand-in for the package nvtx what it is told."""
+    (tmp_path / "nvtx.py").write_text(NVTX)
+    code = f"""
+import sys
+with cuda.profiler.profile(): print("work", flush=True)
+nvtx = cuda.nvtx
+sys.modules["nvtx"] = None
+try: nvtx.mark("a")
+except RuntimeError as e: print(e)
+del sys.modules["nvtx"]
+sys.path.insert(0, {str(tmp_path)!r})
+print(nvtx.range_push("a"), nvtx.range_push("b"), nvtx.range_pop(), nvtx.range_pop())
+with nvtx.range("step {{}}", 3): nvtx.mark("here")
+first = nvtx.range_start("long"); nvtx.range_end(first)
+try: nvtx.range_end(first)
+except RuntimeError as e: print(e)
+"""
+    assert printed(libraries, code) == [
+        "profiler starts",
+        "work",
+        "profiler stops",
+        "cuda.nvtx.mark: the package nvtx is needed: pip install nvtx",
+        "push a",
+        "push b",
+        "pop",
+        "pop",
+        "0 1 1 0",
+        "push step 3",
+        "mark here",
+        "pop",
+        "end ('range', 'long')",
+        "cuda.nvtx.range_end: no range has the number 1",
+    ]
+
+
+def test_operations_are_marked(libraries, tmp_path):
+    (tmp_path / "nvtx.py").write_text(NVTX)
+    code = f"""
+import sys
+emit, P = torch.autograd.profiler.emit_nvtx, torch.profiler
+x = torch.ones(2, 3, device="cuda", requires_grad=True)
+try: emit().__enter__()
+except RuntimeError as e: print(e)
+sys.path.insert(0, {str(tmp_path)!r})
+with emit(record_shapes=True):
+    with P.record_function("mine"): y = x.mul(x[0])
+print("---")
+with emit() as e:
+    try: x.mul(torch.ones(5, device="cuda"))
+    except RuntimeError: print("failed")
+    try: e.__enter__()
+    except RuntimeError as error: print(error)
+    try: P.profile(activities=[P.ProfilerActivity.CPU]).start()
+    except RuntimeError as error: print(error)
+x.exp(); print("---")
+with emit(): y.backward(torch.ones_like(y))
+with emit(enabled=False): x.exp()
+with P.profile(activities=[P.ProfilerActivity.CPU]) as prof:
+    with P.record_function("again"): x.exp()
+print([event.name for event in prof.events()])
+"""
+    lines = printed(libraries, code)
+    assert lines[0] == "cuda.nvtx.range_push: the package nvtx is needed: pip install nvtx"
+    ends = [i for i, line in enumerate(lines) if line == "---"]
+    first, second, third = lines[1 : ends[0]], lines[ends[0] + 1 : ends[1]], lines[ends[1] + 1 :]
+    assert first[0] == "push mine, sizes = []" and first[-1] == "pop"
+    assert "push aten::mul, sizes = [[2, 3], [3]]" in first
+    assert "push aten::mul" in second and "failed" in second
+    assert "emit_nvtx: it is entered already" in second
+    assert "profile(): a profiler is running in this thread already" in second
+    assert any(line.startswith("push aten::") for line in third)
+    for part in (first, second, third):
+        depths = [line.startswith("push ") - (line == "pop") for line in part]
+        assert sum(depths) == 0 and all(sum(depths[: i + 1]) >= 0 for i in range(len(depths)))
+    assert lines[-1] == "['again', 'aten::exp']"

@@ -12,6 +12,8 @@ struct Recorder {
   std::vector<ProfileEvent> events;
   std::vector<int64_t> open;  // open ranges, the outermost first
   int64_t first = 0;          // range numbers continue from one recording to the next
+  RangeWatch watch;           // where there is one, events stay empty
+  int64_t begun = 0;
 };
 thread_local std::unique_ptr<Recorder> recorder;
 thread_local int64_t next_range = 0;
@@ -42,7 +44,13 @@ const Tensor* first_tensor(const Value& v) {
 }
 
 int64_t enter(Recorder& r, ProfileEvent event) {
-  const auto index = static_cast<int64_t>(r.events.size());
+  const int64_t index = r.begun;
+  if (r.watch.begin) {
+    r.watch.begin(event);
+    r.open.push_back(index);
+    return r.begun++;
+  }
+  ++r.begun;
   event.parent = r.open.empty() ? -1 : r.open.back();
   if (r.memory) event.memory = -held();
   r.open.push_back(index);
@@ -55,6 +63,11 @@ int64_t enter(Recorder& r, ProfileEvent event) {
 void leave(Recorder& r, int64_t index) {
   const int64_t end = now();
   while (!r.open.empty() && r.open.back() >= index) {
+    if (r.watch.end) {
+      r.open.pop_back();
+      r.watch.end();
+      continue;
+    }
     ProfileEvent& e = r.events[static_cast<size_t>(r.open.back())];
     e.end = end;
     if (r.memory) e.memory += held();
@@ -75,7 +88,8 @@ Value profile_layer(Call& c, uint32_t inner) {
     }
   } open{enter(*r, std::move(event))};
   Value result = call_inner(c, inner);
-  if (const Tensor* t = first_tensor(result); t && recorder && recorder->shapes)
+  if (const Tensor* t = first_tensor(result);
+      t && recorder && recorder->shapes && !recorder->watch.begin)
     recorder->events[static_cast<size_t>(open.index)].result = Dims(t->sizes());
   return result;
 }
@@ -84,9 +98,10 @@ Value profile_layer(Call& c, uint32_t inner) {
 
 }  // namespace
 
-void profile_start(bool shapes, bool memory) {
+void profile_start(bool shapes, bool memory, RangeWatch watch) {
   check(!recorder, "profile(): a profiler is running in this thread already");
-  recorder = std::make_unique<Recorder>(Recorder{shapes, memory, {}, {}, next_range});
+  recorder =
+      std::make_unique<Recorder>(Recorder{shapes, memory, {}, {}, next_range, std::move(watch)});
   modes.always |= kProfileLayer;
 }
 
@@ -95,7 +110,7 @@ std::vector<ProfileEvent> profile_stop() {
   if (!recorder) return {};
   leave(*recorder, 0);
   auto events = std::move(recorder->events);
-  next_range += static_cast<int64_t>(events.size());
+  next_range += recorder->begun;
   recorder.reset();
   return events;
 }

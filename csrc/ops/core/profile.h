@@ -2,6 +2,8 @@
 // threads in which a profiler runs.
 #pragma once
 
+#include <functional>
+
 #include "ops/core/op.h"
 
 namespace taeda {
@@ -16,8 +18,14 @@ struct ProfileEvent {
   Dims result;                 // the shape of the first result, where shapes are recorded
 };
 
+// Who is told of each range when it begins and ends, instead of getting a record of all.
+struct RangeWatch {
+  std::function<void(const ProfileEvent&)> begin;
+  std::function<void()> end;
+};
+
 // Begins to record the operations of the calling thread. Error where it is recording already.
-void profile_start(bool shapes, bool memory);
+void profile_start(bool shapes, bool memory, RangeWatch watch = {});
 // Ends it, and returns what was recorded, in the order of the beginnings.
 std::vector<ProfileEvent> profile_stop();
 

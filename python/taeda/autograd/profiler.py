@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import taeda
+from taeda import _C
 from taeda import profiler as _profiler
 from taeda.profiler import EventList, FunctionEvent, FunctionEventAvg, record_function
 
@@ -79,28 +81,49 @@ class profile:
 
 
 class emit_nvtx:
-    """Tell NVIDIA's profiler about each operation, which is not supported: it cannot be entered.
+    """Mark this thread's operations as ranges for NVIDIA's profilers, by the package ``nvtx``.
 
-    ``cuda.nvtx.range`` marks parts of a program.
+    Ranges of ``record_function`` are marked, too. ``nsys profile`` then shows kernels with the
+    operations that started them. No other profiler may record in this thread meanwhile.
 
     Args:
         enabled: False does nothing.
-        record_shapes: whether shapes would be told, too.
+        record_shapes: whether ranges are named with the sizes of the operation's tensors.
+
+    Raises:
+        RuntimeError: there is no CUDA device, the package is missing, or it is entered twice.
+
+    >>> with taeda.autograd.profiler.emit_nvtx(enabled=False):
+    ...     y = taeda.ones(2).exp()
     """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         self.enabled = enabled
         self.record_shapes = record_shapes
+        self._entered = False
 
     def __enter__(self) -> emit_nvtx:
-        if self.enabled:
-            raise RuntimeError(
-                "emit_nvtx: operations are not told to NVTX; mark parts by cuda.nvtx.range"
-            )
+        if not self.enabled:
+            return self
+        if self._entered:
+            raise RuntimeError("emit_nvtx: it is entered already")
+        nvtx = taeda.cuda.nvtx
+        nvtx._nvtx("range_push")  # says what is missing
+        taeda.cuda.synchronize()
+
+        def begin(name: str, sizes: list[list[int]]) -> None:
+            nvtx.range_push(f"{name}, sizes = {sizes}" if self.record_shapes else name)
+
+        _C._profile_watch(begin, nvtx.range_pop, self.record_shapes)
+        self._entered = True
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Leave the block: there is nothing to undo."""
+        """End marking, after waiting for the device."""
+        if self._entered:
+            self._entered = False
+            _C._profile_stop()
+            taeda.cuda.synchronize()
 
 
 class EnforceUnique:
