@@ -148,12 +148,33 @@ STUB(cuLaunchHostFunc, void* stream, void (*function)(void*), void* data) {
   return kSuccess;
 }
 
-STUB(cuEventCreate, void** event, unsigned) {
-  *event = new Event;
+STUB(cuEventCreate, void** event, unsigned flags) {
+  constexpr unsigned no_timing = 2, shared = 4;
+  if ((flags & shared) && !(flags & no_timing)) return kInvalid;
+  auto* made = new Event;
+  made->flags = flags;
+  *event = made;
   return kSuccess;
 }
 STUB(cuEventDestroy_v2, void* event) {
-  delete static_cast<Event*>(event);  // the stream's work has its flag
+  auto* e = static_cast<Event*>(event);
+  if (--e->holders == 0) delete e;  // the stream's work has its flag
+  return kSuccess;
+}
+// Within one process.
+struct SharedEvent {
+  char name[64];
+};
+STUB(cuIpcGetEventHandle, SharedEvent* shared, void* event) {
+  constexpr unsigned may_be_shared = 4;
+  if (!(static_cast<Event*>(event)->flags & may_be_shared)) return kInvalid;
+  *shared = {};
+  std::memcpy(shared->name, &event, sizeof event);
+  return kSuccess;
+}
+STUB(cuIpcOpenEventHandle, void** event, SharedEvent shared) {
+  std::memcpy(event, shared.name, sizeof *event);
+  ++static_cast<Event*>(*event)->holders;
   return kSuccess;
 }
 STUB(cuEventRecord, void* event, void* stream) {

@@ -48,6 +48,8 @@ struct Event {
   Flag done = std::make_shared<std::atomic<bool>>(true);  // a new one for each place it marks
   struct Stream* stream = nullptr;
   bool captured = false;
+  unsigned flags = 0;
+  int holders = 1;
 };
 using Work = std::deque<std::function<void()>>;
 struct Stream {

@@ -265,3 +265,135 @@ del d; print([b["state"] for b in spare.snapshot()[0]["blocks"]])
 @pytest.mark.parametrize("code", ["cuda.MemPool(3)", "cuda.use_mem_pool((0, 1)).__enter__()"])
 def test_what_is_no_pool(libraries, code):
     assert error(libraries, code).startswith("TypeError: cuda.")
+
+
+def test_old_names_and_trees_of_numbers(libraries):
+    code = """
+import warnings
+x = torch.ones(1 << 20, device="cuda")
+print(cuda.memory_stats_as_nested_dict()["allocated_bytes"]["all"]["current"] == cuda.memory_allocated())
+print(len(cuda.memory_summary(abbreviated=True).splitlines()[0].split()), len(cuda.memory_summary().splitlines()[0].split()))
+print(cuda.get_allocator_backend(), cuda.get_per_process_memory_fraction(1))
+cuda.set_per_process_memory_fraction(0.5, 1); print(cuda.get_per_process_memory_fraction("cuda:1"))
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    print(cuda.memory_cached() == cuda.memory_reserved(), cuda.max_memory_cached() >> 20)
+    cuda.reset_max_memory_allocated(), cuda.reset_max_memory_cached(0)
+print(len(seen), seen[0].category.__name__, seen[0].message)
+from taeda.cuda import graphs, memory, random, streams
+print(memory.memory_cached is cuda.memory_cached, random.seed is cuda.seed, graphs.graph is cuda.graph)
+print(streams.Stream is cuda.Stream, streams.ExternalStream is cuda.ExternalStream, isinstance(streams.Event(), cuda.Event))
+"""
+    assert printed(libraries, code) == [
+        "True",
+        "4 6",
+        "native 1.0",
+        "0.5",
+        "True 20",
+        "4 FutureWarning cuda.memory_cached is deprecated; use cuda.memory_reserved",
+        "True True True",
+        "True True True",
+    ]
+
+
+def test_memory_without_a_tensor(libraries):
+    code = """
+s = cuda.Stream()
+p = cuda.caching_allocator_alloc(1000); q = cuda.caching_allocator_alloc(5000, "cuda:1", s)
+print(cuda.memory_allocated(0), cuda.memory_allocated(1))
+cuda.caching_allocator_delete(p); cuda.caching_allocator_delete(q)
+print(cuda.memory_allocated(0), cuda.memory_allocated(1))
+try: cuda.caching_allocator_delete(p)
+except RuntimeError as e: print("there is no such memory" in str(e))
+try: cuda.caching_allocator_alloc(3, stream="s")
+except TypeError as e: print(e)
+"""
+    assert printed(libraries, code) == [
+        "1024 5120",
+        "0 0",
+        "True",
+        "cuda.caching_allocator_alloc: stream must be a Stream or an int, got str",
+    ]
+
+
+HISTORY = """
+memory = cuda.memory
+def made_here(): return torch.empty(1 << 20, device="cuda")
+def names(frames): return [f["name"] for f in frames]
+"""
+
+
+def test_what_is_noted_of_memory(libraries, tmp_path):
+    code = f"""
+import pickle
+early = made_here()
+memory._record_memory_history()
+x = made_here()
+taken = memory._snapshot()
+blocks = [b for s in taken["segments"] for b in s["blocks"] if b["state"] == "active_allocated"]
+print([names(b["frames"])[:1] for b in sorted(blocks, key=lambda b: len(b["frames"]))])
+frame = blocks[-1]["frames"] or blocks[0]["frames"]; print(frame[0]["filename"], type(frame[0]["line"]).__name__, "early" in taken)
+del x, early; cuda.empty_cache()
+trace = memory._snapshot()["device_traces"][0]
+print([e["action"] for e in trace], names(trace[0]["frames"]), trace[1]["size"] >> 20, trace[0]["time_us"] > 1.7e15)
+memory._record_memory_history(max_entries=1, context="alloc"); x = made_here(); del x
+print([(e["action"], e["frames"]) for e in memory._snapshot()["device_traces"][0]])
+memory._record_memory_history("state", clear_history=True); x = made_here()
+memory._dump_snapshot({str(tmp_path / "s.pickle")!r})
+read = pickle.load(open({str(tmp_path / "s.pickle")!r}, "rb"))
+print(read["device_traces"], names(read["segments"][0]["blocks"][0]["frames"]), read["allocator_settings"]["max_split_size"])
+memory._record_memory_history(None); y = made_here()
+print(sorted(names(b["frames"]) for s in memory._snapshot()["segments"] for b in s["blocks"]))
+for wrong in (dict(enabled="x"), dict(context="x"), dict(stacks="all")):
+    try: memory._record_memory_history(**wrong)
+    except ValueError as e: print(str(e).partition(" must")[0])
+memory._record_memory_history()  # still on when the program ends
+z = made_here()
+"""
+    lines = printed(libraries, HISTORY + code)
+    assert lines[0] == "[[], ['made_here']]"
+    assert lines[1] == "<string> int False"
+    freed = ["free_requested", "free_completed"] * 2
+    assert lines[2] == f"{['alloc', *freed, 'segment_free']} ['made_here', '<module>'] 4 True"
+    assert lines[3] == "[('free_completed', [])]"
+    assert lines[4] == "[[], []] ['made_here', '<module>'] -1"
+    assert lines[5] == "[[], [], ['made_here', '<module>']]"
+    assert lines[6:] == [
+        f"cuda.memory._record_memory_history: {name}" for name in ("enabled", "context", "stacks")
+    ]
+
+
+def test_what_is_noted_of_ranges_and_of_failures(libraries):
+    code = """
+memory._record_memory_history(context=None)
+x = made_here(); del x; cuda.empty_cache()
+try: torch.empty(1 << 40, device="cuda")
+except cuda.OutOfMemoryError: pass
+print([(e["action"], e["frames"]) for e in memory._snapshot()["device_traces"][0] if e["action"] not in ("alloc", "free_requested")])
+"""
+    actions = ["segment_map", "free_completed", "segment_unmap", "oom"]
+    assert printed(libraries, HISTORY + code, **EXPANDABLE) == [str([(a, []) for a in actions])]
+
+
+def test_history_of_threads(libraries):
+    """Backward passes and other threads ask for memory, too."""
+    code = """
+import threading
+memory._record_memory_history()
+def work():
+    for _ in range(20):
+        w = torch.ones(64, 64, device="cuda", requires_grad=True)
+        (w @ w).sum().backward()
+threads = [threading.Thread(target=work) for _ in range(4)]
+for t in threads: t.start()
+for t in threads: t.join()
+trace = memory._snapshot()["device_traces"][0]
+print(len(trace) > 100, any("work" in names(e["frames"]) for e in trace))
+"""
+    assert printed(libraries, HISTORY + code) == ["True True"]
+
+
+def test_without_a_library(libraries):
+    for name in ("_snapshot", "_record_memory_history"):
+        last = error(libraries, f"cuda.memory.{name}()", TAEDA_CUDA_LIBRARY="")
+        assert last.startswith(f"AssertionError: cuda.memory.{name}")

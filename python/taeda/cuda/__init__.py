@@ -64,7 +64,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("amp", "comm", "memory", "nvtx", "profiler"):
+    if name in ("amp", "comm", "graphs", "memory", "nvtx", "profiler", "random"):
         return importlib.import_module(f"taeda.cuda.{name}")
     if name.endswith("Storage"):
         from taeda.storage import cuda_types
@@ -165,6 +165,7 @@ if _library.path() is not None:
     from . import _present
 
     globals().update(_present.members())
+    _present.fill_streams()
     for _name in _present.missing(_rest._REST):
         del globals()[_name]
     del default_generators

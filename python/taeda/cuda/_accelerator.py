@@ -8,8 +8,9 @@ import functools
 from typing import Any
 
 import taeda
-from taeda.cuda import _devices, _pinned, _runtime
-from taeda.cuda._devices import device_count, empty_cache, is_available
+from taeda.cuda import _devices, _memory, _pinned, _runtime
+from taeda.cuda._devices import device_count, is_available
+from taeda.cuda._memory import empty_cache
 from taeda.cuda._streams import current_stream, set_stream
 
 __all__ = ["members"]
@@ -46,7 +47,7 @@ def empty_host_cache() -> None:
 
 def get_memory_info(device_index: Any = None) -> tuple[int, int]:
     """Free bytes of a device's memory, and all."""
-    return _devices.mem_get_info(device_index)
+    return _memory.mem_get_info(device_index)
 
 
 def get_device_capability(device: Any = None) -> dict[str, Any]:
@@ -65,7 +66,7 @@ _OF_MEMORY = (
 
 
 def _of_memory(name: str) -> Any:
-    function = getattr(_devices, name)
+    function = getattr(_memory, name)
 
     @functools.wraps(function)
     def call(device_index: Any = None, /) -> Any:

@@ -108,9 +108,9 @@ def cudaHostUnregister(ptr: int) -> cudaError:
 
 def cudaMemGetInfo(device: int) -> tuple[int, int]:
     """Bytes of a device's memory that are free, and all."""
-    from taeda.cuda import _devices
+    from taeda.cuda import _memory
 
-    return _devices.mem_get_info(device)
+    return _memory.mem_get_info(device)
 
 
 def cudaProfilerStart() -> cudaError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import warnings
 from typing import Any
 
@@ -16,7 +15,6 @@ __all__ = [
     "device",
     "device_count",
     "device_of",
-    "empty_cache",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
@@ -26,27 +24,10 @@ __all__ = [
     "is_bf16_supported",
     "is_tf32_supported",
     "is_initialized",
-    "max_memory_allocated",
-    "max_memory_reserved",
-    "mem_get_info",
-    "memory_allocated",
-    "memory_reserved",
-    "memory_snapshot",
-    "memory_stats",
-    "memory_summary",
-    "reset_accumulated_memory_stats",
-    "reset_peak_memory_stats",
     "set_device",
-    "set_per_process_memory_fraction",
     "set_sync_debug_mode",
     "synchronize",
 ]
-
-_NUMBERS = [
-    f"{what}.all.{which}"
-    for what in ("allocated_bytes", "reserved_bytes", "requested_bytes", "allocation", "segment")
-    for which in ("current", "peak", "allocated", "freed")
-] + ["num_alloc_retries", "num_ooms"]
 
 
 def device_count() -> int:
@@ -191,113 +172,3 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     indices = [_runtime.index_of(d, "can_device_access_peer") for d in (device, peer_device)]
     call("can_access_peer", *indices, ctypes.byref(can))
     return bool(can.value)
-
-
-# ---- memory ----
-
-
-def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Bytes of a device's memory that are free, to the driver's knowledge, and all of them."""
-    free, total = ctypes.c_uint64(), ctypes.c_uint64()
-    index = _runtime.index_of(device, "mem_get_info")
-    call("memory_info", index, ctypes.byref(free), ctypes.byref(total))
-    return free.value, total.value
-
-
-def memory_stats(device: Any = None) -> dict[str, int]:
-    """Numbers of a device's allocator, such as ``"allocated_bytes.all.peak"``."""
-    if not is_available():
-        return {}
-    numbers = (ctypes.c_int64 * len(_NUMBERS))()
-    call("memory_stats", _runtime.index_of(device, "memory_stats"), numbers)
-    return dict(zip(_NUMBERS, numbers, strict=True))
-
-
-def memory_allocated(device: Any = None) -> int:
-    """Bytes that tensors take on a device."""
-    return memory_stats(device).get("allocated_bytes.all.current", 0)
-
-
-def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that tensors have taken, since the last ``reset_peak_memory_stats``."""
-    return memory_stats(device).get("allocated_bytes.all.peak", 0)
-
-
-def memory_reserved(device: Any = None) -> int:
-    """Bytes that the allocator holds on a device: in tensors, and cached."""
-    return memory_stats(device).get("reserved_bytes.all.current", 0)
-
-
-def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes that the allocator has held, since the last ``reset_peak_memory_stats``."""
-    return memory_stats(device).get("reserved_bytes.all.peak", 0)
-
-
-def reset_peak_memory_stats(device: Any = None) -> None:
-    """Let the peaks begin anew from what there is now."""
-    call("reset_memory_stats", _runtime.index_of(device, "reset_peak_memory_stats"), 1)
-
-
-def reset_accumulated_memory_stats(device: Any = None) -> None:
-    """Let the totals begin anew from 0."""
-    call("reset_memory_stats", _runtime.index_of(device, "reset_accumulated_memory_stats"), 0)
-
-
-def empty_cache() -> None:
-    """Give the cached memory of all devices back to the driver, after waiting for their work."""
-    for index in range(device_count()):
-        call("empty_cache", index)
-
-
-def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-    """Take no more than this share of a device's memory.
-
-    Raises:
-        ValueError: it is not within 0 and 1.
-    """
-    if not 0 <= fraction <= 1:
-        raise ValueError(
-            f"cuda.set_per_process_memory_fraction: fraction must be in [0, 1], got {fraction}"
-        )
-    index = _runtime.index_of(device, "set_per_process_memory_fraction")
-    total = get_device_properties(index).total_memory
-    call("limit_memory", index, ctypes.c_uint64(int(fraction * total)))
-
-
-def memory_snapshot(
-    mempool_id: tuple[int, int] | None = None, include_traces: bool = True
-) -> list[dict[str, Any]]:
-    """The allocators' segments on all devices, each with its ``"blocks"``.
-
-    Args:
-        mempool_id: a pool's name, for its segments alone.
-        include_traces: nothing is left out by False, as there are no traces here.
-    """
-    segments = []
-    for index in range(device_count()):
-        length, room = ctypes.c_size_t(), 1 << 16
-        while True:
-            text = ctypes.create_string_buffer(room)
-            call("memory_snapshot", index, text, ctypes.c_size_t(room), ctypes.byref(length))
-            if length.value < room:
-                break
-            room = length.value + 4096
-        segments += json.loads(text.value)
-    for segment in segments:
-        segment["segment_pool_id"] = tuple(segment["segment_pool_id"])
-    return [s for s in segments if mempool_id in (None, s["segment_pool_id"])]
-
-
-def memory_summary(device: Any = None) -> str:
-    """A device's numbers as a table."""
-    stats = memory_stats(device)
-    lines = [f"{'CUDA memory':24}{'now':>16}{'peak':>16}{'taken':>16}{'freed':>16}"]
-    for what in ("allocated_bytes", "reserved_bytes", "requested_bytes", "allocation", "segment"):
-        values = [
-            stats.get(f"{what}.all.{w}", 0) for w in ("current", "peak", "allocated", "freed")
-        ]
-        lines.append(f"{what:24}" + "".join(f"{v:16}" for v in values))
-    lines.append(
-        f"retries: {stats.get('num_alloc_retries', 0)}, out of memory: {stats.get('num_ooms', 0)}"
-    )
-    return "\n".join(lines)

@@ -6,7 +6,7 @@ import ctypes
 from collections import OrderedDict
 from typing import Any
 
-from taeda.cuda import _runtime
+from taeda.cuda import _memory, _runtime
 from taeda.cuda._runtime import call
 
 __all__ = [
@@ -47,14 +47,7 @@ def host_memory_stats() -> OrderedDict[str, Any]:
 
 def host_memory_stats_as_nested_dict() -> dict[str, Any]:
     """The same as a tree, by the parts of the names."""
-    tree: dict[str, Any] = {}
-    for name, number in host_memory_stats().items():
-        *path, last = name.split(".")
-        at = tree
-        for part in path:
-            at = at.setdefault(part, {})
-        at[last] = number
-    return tree
+    return _memory.as_tree(host_memory_stats())
 
 
 def reset_accumulated_host_memory_stats() -> None:

@@ -8,7 +8,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from taeda.cuda import _devices, _runtime
+from taeda.cuda import _memory, _runtime
 from taeda.cuda._runtime import call
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class MemPool:
 
     def snapshot(self, include_traces: bool = True) -> list[dict[str, Any]]:
         """The pool's segments, as :func:`memory_snapshot` gives those of all."""
-        return _devices.memory_snapshot(self._id, include_traces)
+        return _memory.memory_snapshot(self._id, include_traces)
 
     def __del__(self) -> None:
         if hasattr(self, "_index") and not sys.is_finalizing() and not _runtime.why_not():

@@ -25,6 +25,9 @@ __all__ = [
 ]
 
 
+_SHARED_NAME = 64  # bytes of an event's name in other processes
+
+
 class Stream:
     """A queue of a device's work, which is done in order, and beside that of other streams.
 
@@ -55,6 +58,18 @@ class Stream:
     @property
     def _place(self) -> tuple[int, ctypes.c_void_p]:
         return self.device.index or 0, ctypes.c_void_p(self.cuda_stream)
+
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:
+        """What functions that ctypes calls are given."""
+        return ctypes.c_void_p(self.cuda_stream)
+
+    @classmethod
+    def priority_range(cls) -> tuple[int, int]:
+        """The least and the most urgent priority of the current device's streams."""
+        least, most = ctypes.c_int(), ctypes.c_int()
+        call("priorities", _runtime.current(), ctypes.byref(least), ctypes.byref(most))
+        return least.value, most.value
 
     def synchronize(self) -> None:
         """Wait until all work of the stream is done."""
@@ -111,27 +126,77 @@ class Event:
     Args:
         enable_timing: whether :meth:`elapsed_time` may be asked.
         blocking: whether :meth:`synchronize` sleeps while it waits.
+        interprocess: whether other processes may wait for it, by :meth:`ipc_handle`; without
+            ``enable_timing``.
     """
 
-    def __init__(self, enable_timing: bool = False, blocking: bool = False) -> None:
-        self._flags = (bool(enable_timing), bool(blocking))
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> None:
+        self._flags = (bool(enable_timing), bool(blocking), bool(interprocess))
         self._handle: ctypes.c_void_p | None = None
         self._index = 0
+
+    @classmethod
+    def from_ipc_handle(cls, device: Any, handle: bytes) -> Self:
+        """The event of another process, by its :meth:`ipc_handle`."""
+        if not isinstance(handle, bytes) or len(handle) != _SHARED_NAME:
+            raise TypeError(
+                f"cuda.Event.from_ipc_handle: handle must be {_SHARED_NAME} bytes, got {handle!r}"
+            )
+        made = cls(interprocess=True)
+        made._index, opened = _runtime.index_of(device, "Event.from_ipc_handle"), ctypes.c_void_p()
+        name = ctypes.create_string_buffer(handle, _SHARED_NAME)
+        call("open_event", made._index, name, ctypes.byref(opened))
+        made._handle = opened
+        return made
+
+    def ipc_handle(self) -> bytes:
+        """The event's name, by which :meth:`from_ipc_handle` opens it in another process.
+
+        Raises:
+            RuntimeError: the event was made without ``interprocess=True``.
+        """
+        if not self._flags[2]:
+            raise RuntimeError("cuda.Event.ipc_handle: the event needs interprocess=True")
+        name = ctypes.create_string_buffer(_SHARED_NAME)
+        index = _runtime.current() if self._handle is None else self._index
+        call("share_event", index, self._made(index), name)
+        return name.raw
+
+    @property
+    def cuda_event(self) -> int:
+        """The event's address; 0 until it is recorded or shared."""
+        return (self._handle.value or 0) if self._handle is not None else 0
+
+    @property
+    def device(self) -> taeda.device | None:
+        """The event's device; None until it is recorded or shared."""
+        return None if self._handle is None else taeda.device("cuda", self._index)
+
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:
+        """What functions that ctypes calls are given."""
+        return ctypes.c_void_p(self.cuda_event)
+
+    def _made(self, index: int) -> ctypes.c_void_p:
+        if self._handle is None:
+            made = ctypes.c_void_p()
+            call("make_event", index, *map(int, self._flags), ctypes.byref(made))
+            self._handle, self._index = made, index
+        return self._handle
 
     def record(self, stream: Stream | None = None) -> None:
         """Mark the place in a stream; None is the current one."""
         stream = current_stream() if stream is None else stream
         index, handle = stream._place
-        if self._handle is None:
-            made = ctypes.c_void_p()
-            call("make_event", index, *map(int, self._flags), ctypes.byref(made))
-            self._handle, self._index = made, index
-        elif index != self._index:
+        event = self._made(index)
+        if index != self._index:
             raise RuntimeError(
                 f"cuda.Event.record: the event is of device cuda:{self._index}, and the stream of "
                 f"cuda:{index}"
             )
-        call("record_event", index, self._handle, handle)
+        call("record_event", index, event, handle)
 
     def wait(self, stream: Stream | None = None) -> None:
         """Let later work of a stream, None being the current one, wait until the event has come."""

@@ -7,8 +7,12 @@
 
 from __future__ import annotations
 
+import pickle
+import sys
+from typing import Any
+
 from taeda import cuda as _cuda
-from taeda.cuda import _settings
+from taeda.cuda import _library, _settings
 
 _NAMES = (
     *("MemPool", "caching_allocator_alloc", "caching_allocator_delete", "empty_cache"),
@@ -35,3 +39,69 @@ def _set_allocator_settings(env: str) -> None:
         ValueError: a key is none of the settings, or its value is out of range.
     """
     _settings.change(env)
+
+
+_WHEN = {None: 0, "state": 1, "alloc": 1, "all": 2}  # of which actions stacks are noted
+
+
+def _record_memory_history(
+    enabled: str | None = "all",
+    context: str | None = "all",
+    stacks: str = "python",
+    max_entries: int = sys.maxsize,
+    *,
+    clear_history: bool = False,
+) -> None:
+    """Note where memory is asked for and given back, for :func:`_snapshot`.
+
+    Args:
+        enabled: ``"all"``: each action; ``"state"``: only who asked for what is in use; None: stop.
+        context: of which actions the stack is noted: ``"all"``, ``"alloc"`` and ``"state"`` (both:
+            where memory is asked for), or None.
+        stacks: ``"python"``; other stacks are not noted.
+        max_entries: how many actions are kept, the last ones.
+        clear_history: whether what was noted before is forgotten.
+
+    Raises:
+        ValueError: an argument is none of those.
+    """
+    for name, given, known in (
+        ("enabled", enabled, ("all", "state", None)),
+        ("context", context, tuple(_WHEN)),
+        ("stacks", stacks, ("python",)),
+    ):
+        if given not in known:
+            raise ValueError(
+                f"cuda.memory._record_memory_history: {name} must be one of {known}, got {given!r}"
+            )
+    _need("_record_memory_history")
+    from taeda.cuda import _history
+
+    when = _WHEN[context] if enabled else 0
+    trace = enabled == "all"
+    _history.record(trace, when >= 1, trace and when == 2, max_entries, clear_history)
+
+
+def _snapshot() -> dict[str, Any]:
+    """The segments of all allocators, and what :func:`_record_memory_history` has noted.
+
+    ``"segments"`` are those of ``memory_snapshot()`` with the ``"frames"`` of each block,
+    ``"device_traces"`` lists what was done for each device.
+    """
+    _need("_snapshot")
+    from taeda.cuda import _history
+
+    return _history.snapshot()
+
+
+def _dump_snapshot(filename: str = "dump_snapshot.pickle") -> None:
+    """Write a :func:`_snapshot` to a file, which https://pytorch.org/memory_viz shows."""
+    taken = _snapshot()
+    with open(filename, "wb") as file:
+        pickle.dump(taken, file)
+
+
+def _need(function: str) -> None:
+    """Raise AssertionError where there can be no device."""
+    if _library.path() is None:
+        _cuda._no_cuda(f"memory.{function}")

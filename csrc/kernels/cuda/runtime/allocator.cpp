@@ -32,6 +32,7 @@ std::string human(size_t bytes) {
 struct Everyone {
   std::mutex mutex;
   AllocatorSettings settings;
+  HistorySettings history;
   std::vector<Allocator*> allocators;
 };
 Everyone& everyone() {
@@ -47,15 +48,28 @@ void set_allocator_settings(const AllocatorSettings& settings) {
   for (Allocator* a : everyone().allocators) a->set_settings(settings);
 }
 
+void set_allocator_history(const HistorySettings& settings, bool clear) {
+  const std::lock_guard lock(everyone().mutex);
+  everyone().history = settings;
+  choose_stacks(settings);
+  for (Allocator* a : everyone().allocators) a->set_history(settings, clear);
+}
+
 Allocator::Allocator(int device) : device_(device) {
   const std::lock_guard lock(everyone().mutex);
   settings_ = everyone().settings;
+  history_.choose(everyone().history, false);
   everyone().allocators.push_back(this);
 }
 
 void Allocator::set_settings(const AllocatorSettings& settings) {
   const std::lock_guard lock(mutex_);
   settings_ = settings;
+}
+
+void Allocator::set_history(const HistorySettings& settings, bool clear) {
+  const std::lock_guard lock(mutex_);
+  history_.choose(settings, clear);
 }
 
 // A graph's recording comes before what this thread has chosen.
@@ -78,12 +92,13 @@ size_t Allocator::block_size(size_t nbytes) const {
 }
 
 void* Allocator::allocate(size_t nbytes, StreamHandle stream) {
+  const int64_t stack = stack_of_allocation();
   const std::lock_guard lock(mutex_);
   if (nbytes > SIZE_MAX / 4) out_of_memory(nbytes);
   const size_t size = block_size(nbytes);
   const Owner owner = owner_of(stream);
   if (Block* b = take_recent(size, owner)) {
-    count_use(b, nbytes);
+    count_use(b, nbytes, stack);
     return b->begin;
   }
   const bool small = size <= kMostSmall;
@@ -109,7 +124,7 @@ void* Allocator::allocate(size_t nbytes, StreamHandle stream) {
   }
   b->used = true;
   used_.emplace(b->begin, b);
-  count_use(b, nbytes);
+  count_use(b, nbytes, stack);
   return b->begin;
 }
 
@@ -122,8 +137,10 @@ bool Allocator::worth_splitting(const Block& b, size_t size) const {
   return b.size - size >= kMiB && (b.range || size < settings_.max_split);
 }
 
-void Allocator::count_use(Block* b, size_t nbytes) {
+void Allocator::count_use(Block* b, size_t nbytes, int64_t stack) {
   b->requested = nbytes;
+  b->stack = stack;
+  history_.note("alloc", b->begin, b->size, b->owner.stream, stack);
   stats_.allocated.add(static_cast<int64_t>(b->size));
   stats_.requested.add(static_cast<int64_t>(nbytes));
   stats_.blocks.add(1);
@@ -167,6 +184,7 @@ void Allocator::release_recent() {
 }
 
 void Allocator::deallocate(void* memory) noexcept {
+  const int64_t stack = stack_of_free();
   const std::lock_guard lock(mutex_);
   const auto found = used_.find(memory);
   if (found == used_.end()) return;
@@ -174,6 +192,9 @@ void Allocator::deallocate(void* memory) noexcept {
   stats_.allocated.add(-static_cast<int64_t>(b->size));
   stats_.requested.add(-static_cast<int64_t>(b->requested));
   stats_.blocks.add(-1);
+  history_.note("free_requested", b->begin, b->size, b->owner.stream, stack);
+  if (b->other_streams.empty())
+    history_.note("free_completed", b->begin, b->size, b->owner.stream, stack);
   if (b->other_streams.empty() && keep_recent(b)) return;
   used_.erase(found);
   if (b->other_streams.empty()) release(b);
@@ -235,6 +256,7 @@ Allocator::Block* Allocator::cut(Block* b, size_t size) {
 void Allocator::release(Block* b) {
   b->used = false;
   b->requested = 0;
+  b->stack = kNoStack;
   b->freed_at = ++frees_;
   b->other_streams.clear();
   if (b->before && !b->before->used) {
@@ -279,6 +301,7 @@ void Allocator::collect_waiting(bool all) {
   std::erase_if(waiting_, [&](Waiting& w) {
     if (!(all ? w.marks.wait() : w.marks.passed())) return false;
     w.block->waits = false;
+    history_.note("free_completed", w.block->begin, w.block->size, w.block->owner.stream);
     release(w.block);
     return true;
   });
@@ -330,6 +353,7 @@ void Allocator::set_limit(size_t bytes) {
 
 void Allocator::out_of_memory(size_t nbytes) {
   ++stats_.failures;
+  history_.note("oom", nullptr, nbytes, nullptr);
   size_t free = 0, total = 0;
   driver().memory_info(&free, &total);
   const auto allocated = static_cast<size_t>(stats_.allocated.now),
@@ -362,6 +386,11 @@ void Allocator::reset_totals() {
   stats_.retries = stats_.failures = 0;
 }
 
+std::string Allocator::trace() const {
+  const std::lock_guard lock(mutex_);
+  return history_.json();
+}
+
 std::string Allocator::snapshot() {
   const std::lock_guard lock(mutex_);
   release_recent();
@@ -377,8 +406,8 @@ std::string Allocator::snapshot() {
                           : b->used ? "active_allocated"
                                     : "inactive";
       blocks << (size ? "," : "") << "{\"address\":" << reinterpret_cast<uintptr_t>(b->begin)
-             << ",\"size\":" << b->size << ",\"requested_size\":" << b->requested << ",\"state\":\""
-             << state << "\"}";
+             << ",\"size\":" << b->size << ",\"requested_size\":" << b->requested
+             << ",\"frames\":" << b->stack << ",\"state\":\"" << state << "\"}";
       size += b->size;
       if (b->used) active += b->size;
       if (b->used && !b->waits) allocated += b->size, requested += b->requested;

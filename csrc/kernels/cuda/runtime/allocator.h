@@ -15,6 +15,7 @@
 #include "kernels/cuda/runtime/address_range.h"
 #include "kernels/cuda/runtime/allocator_settings.h"
 #include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/history.h"
 #include "kernels/cuda/runtime/marks.h"
 
 namespace taeda::cuda {
@@ -68,12 +69,15 @@ class Allocator {
   // No more than this part of the device's memory is taken.
   void set_limit(size_t bytes);
   void set_settings(const AllocatorSettings& settings);
+  void set_history(const HistorySettings& settings, bool clear);
 
   MemoryStats stats() const;
   void reset_peaks();
   void reset_totals();
   // Each segment with its blocks, as JSON.
   std::string snapshot();
+  // What was done, as JSON.
+  std::string trace() const;
 
  private:
   struct Range;
@@ -92,8 +96,9 @@ class Allocator {
     Range* range = nullptr;                     // where the segment can grow
     bool hole = false;                          // addresses of a range that have no memory
     std::set<StreamPlace> other_streams = {};
-    bool waits = false;     // for them, after it was freed
-    uint64_t freed_at = 0;  // in frees of the allocator
+    bool waits = false;        // for them, after it was freed
+    uint64_t freed_at = 0;     // in frees of the allocator
+    int64_t stack = kNoStack;  // that asked for it
   };
   struct Range {
     AddressRange addresses;
@@ -125,7 +130,7 @@ class Allocator {
   Block* take_recent(size_t size, const Owner& owner);
   bool keep_recent(Block* b);
   void release_recent();
-  void count_use(Block* b, size_t nbytes);
+  void count_use(Block* b, size_t nbytes, int64_t stack);
   FreeBlocks& free_blocks(const Block& b) { return free_[{b.owner, b.small}]; }
   Block* take_free(size_t size, bool small, const Owner& owner);
   Block* take_last_resort(size_t size, bool small, StreamHandle stream);
@@ -167,6 +172,7 @@ class Allocator {
   std::map<PoolId, PoolOptions> options_;
   uint64_t frees_ = 0;
   MemoryStats stats_;
+  History history_;
 };
 
 }  // namespace taeda::cuda

@@ -21,4 +21,7 @@ struct AllocatorSettings {
 // Of all devices, those that are yet to be opened included.
 void set_allocator_settings(const AllocatorSettings& settings);
 
+struct HistorySettings;
+void set_allocator_history(const HistorySettings& settings, bool clear);
+
 }  // namespace taeda::cuda

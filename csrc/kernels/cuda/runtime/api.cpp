@@ -147,6 +147,22 @@ int taeda_cuda_limit_memory(int index, uint64_t bytes) {
 int taeda_cuda_memory_snapshot(int index, char* text, size_t room, size_t* length) {
   return guarded([=] { *length = copy_text(device(index).allocator.snapshot(), text, room); });
 }
+// What all allocators note; see HistorySettings. The functions are called without a lock.
+int taeda_cuda_record_history(int trace, uint64_t most, int clear, int64_t (*allocating)(),
+                              int64_t (*freeing)()) {
+  return guarded(
+      [=] { set_allocator_history({trace != 0, most, allocating, freeing}, clear != 0); });
+}
+int taeda_cuda_memory_trace(int index, char* text, size_t room, size_t* length) {
+  return guarded([=] { *length = copy_text(device(index).allocator.trace(), text, room); });
+}
+// Memory without a tensor, which taeda_cuda_free gives back to the allocator.
+int taeda_cuda_allocate(int index, size_t nbytes, StreamHandle stream, void** memory) {
+  return guarded([=] { *memory = use_device(index).allocator.allocate(nbytes, stream); });
+}
+int taeda_cuda_free(int index, void* memory) {
+  return guarded([=] { device(index).allocator.deallocate(memory); });
+}
 // What all allocators do; `divisions` has a number for each entry of the setting.
 int taeda_cuda_set_allocator(int expandable, uint64_t max_split, double collect_above,
                              const uint32_t* divisions) {
@@ -291,10 +307,10 @@ int taeda_cuda_query_stream(int index, StreamHandle stream, int* done) {
 }
 
 // ---- events ----
-int taeda_cuda_make_event(int index, int timing, int blocking, EventHandle* event) {
+int taeda_cuda_make_event(int index, int timing, int blocking, int shared, EventHandle* event) {
   return guarded([=] {
     use_device(index);
-    const unsigned flags = (blocking ? 1u : 0u) | (timing ? 0u : 2u);
+    const unsigned flags = (blocking ? 1u : 0u) | (timing ? 0u : 2u) | (shared ? 4u : 0u);
     succeed(driver().make_event(event, flags), "making an event");
   });
 }
@@ -308,6 +324,18 @@ int taeda_cuda_record_event(int index, EventHandle event, StreamHandle stream) {
   return guarded([=] {
     use_device(index);
     succeed(driver().record_event(event, stream), "recording an event");
+  });
+}
+int taeda_cuda_share_event(int index, EventHandle event, SharedEvent* name) {
+  return guarded([=] {
+    use_device(index);
+    succeed(driver().share_event(name, event), "sharing an event");
+  });
+}
+int taeda_cuda_open_event(int index, const SharedEvent* name, EventHandle* event) {
+  return guarded([=] {
+    use_device(index);
+    succeed(driver().open_event(event, *name), "opening another process's event");
   });
 }
 int taeda_cuda_wait_event(int index, StreamHandle stream, EventHandle event) {

@@ -79,6 +79,8 @@ struct Loaded {
     get(d.synchronize_event, "cuEventSynchronize");
     get(d.query_event, "cuEventQuery");
     get(d.record_event, "cuEventRecord");
+    get(d.share_event, "cuIpcGetEventHandle");
+    get(d.open_event, "cuIpcOpenEventHandle");
     get(d.elapsed, "cuEventElapsedTime_v2");
     get(d.begin_capture, "cuStreamBeginCapture_v2");
     get(d.end_capture, "cuStreamEndCapture");

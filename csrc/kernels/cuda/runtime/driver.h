@@ -68,6 +68,10 @@ struct MemoryAccess {
   int flags;
 };
 
+struct SharedEvent {  // CUipcEventHandle: an event's name in other processes
+  char name[64];
+};
+
 // The oldest version whose driver runs what this library is compiled with: 13.0.
 inline constexpr int kLeastVersion = 13000;
 
@@ -120,6 +124,8 @@ struct Driver {
   Function<EventHandle*, unsigned> make_event;
   Function<EventHandle> destroy_event, synchronize_event, query_event;
   Function<EventHandle, StreamHandle> record_event;
+  Function<SharedEvent*, EventHandle> share_event;
+  Function<EventHandle*, SharedEvent> open_event;
   Function<float*, EventHandle, EventHandle> elapsed;
 
   Function<StreamHandle, int> begin_capture;  // mode

@@ -43,6 +43,7 @@ Allocator::Block* Allocator::make_segment(size_t size, bool small, const Owner& 
   }
   stats_.reserved.add(static_cast<int64_t>(whole));
   stats_.segments.add(1);
+  history_.note("segment_alloc", reinterpret_cast<void*>(begin), whole, owner.stream);
   return keep(
       {.begin = reinterpret_cast<char*>(begin), .size = whole, .owner = owner, .small = small});
 }
@@ -121,6 +122,7 @@ bool Allocator::fill(Block* hole, size_t size) {
   const bool left = hole->before && !hole->before->hole, right = hole->after && !hole->after->hole;
   stats_.reserved.add(static_cast<int64_t>(size));
   stats_.segments.add(1 - left - right);
+  history_.note("segment_map", hole->begin, size, hole->owner.stream);
   release(hole);
   return true;
 }
@@ -134,6 +136,7 @@ void Allocator::empty(Block* b) {
   const size_t begin = rounded(from, granule), end = (from + b->size) / granule * granule;
   range->addresses.unmap(range->addresses.begin() + begin, end - begin);
   stats_.reserved.add(-static_cast<int64_t>(end - begin));
+  history_.note("segment_unmap", range->addresses.begin() + begin, end - begin, b->owner.stream);
   if (end < from + b->size) {
     Block* rest = cut(b, end - from);
     free_blocks(*rest).insert(rest);
@@ -186,6 +189,7 @@ void Allocator::free_segment(Block* b) {
   succeed(driver().deallocate(reinterpret_cast<DevicePointer>(b->begin)), "freeing memory");
   stats_.reserved.add(-static_cast<int64_t>(b->size));
   stats_.segments.add(-1);
+  history_.note("segment_free", b->begin, b->size, b->owner.stream);
   all_.erase(b);
 }
 

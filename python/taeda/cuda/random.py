@@ -1,0 +1,24 @@
+"""The generators of CUDA devices: what :mod:`taeda.cuda` has of them.
+
+>>> import taeda
+>>> taeda.cuda.random.get_rng_state_all()
+[]
+"""
+
+from __future__ import annotations
+
+from taeda import cuda as _cuda
+
+_NAMES = (
+    "get_rng_state",
+    "get_rng_state_all",
+    "initial_seed",
+    "manual_seed",
+    "manual_seed_all",
+    "seed",
+    "seed_all",
+    "set_rng_state",
+    "set_rng_state_all",
+)
+globals().update({name: getattr(_cuda, name) for name in _NAMES})
+__all__ = [*_NAMES]
