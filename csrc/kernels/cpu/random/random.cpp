@@ -220,7 +220,7 @@ template <class T> void fill_bernoulli(Engine& engine, T* out, int64_t n, double
     } else {
       bool keep[kBuffer];
       kernels().bernoulli(bits, keep, count, limit);
-      for (int64_t j = 0; j < count; ++j) out[first + j] = static_cast<T>(keep[j] ? 1 : 0);
+      for (int64_t j = 0; j < count; ++j) out[first + j] = to<T>(static_cast<int>(keep[j]));
     }
   });
 }
