@@ -29,7 +29,7 @@ template <class K> DeviceTable device_table(const K& kernels) {
 }
 
 // Counts changes of what a library is compiled with: the runtime, the tables, their shapes.
-inline constexpr int kDeviceInterface = 4;
+inline constexpr int kDeviceInterface = 5;
 
 struct DevicePlugin {
   int interface;  // kDeviceInterface

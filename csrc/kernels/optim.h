@@ -41,7 +41,8 @@ struct OptimKernels {
   // `updates`: host memory, all of one rule. Operands of different updates may overlap: they are
   // then made in order.
   KernelFn<void(std::span<const OptimUpdate> updates)> step;
-  // The same of updates with counts, which go up before.
+  // The same of updates with counts, which go up before. Null where neither takes counts, scales
+  // and overflows.
   KernelFn<void(std::span<const OptimUpdate> updates)> counted_step;
 
   static const OptimKernels cpu;

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -124,6 +126,28 @@ def test_numbers_of_a_step_by_itself():
     ):
         with pytest.raises(RuntimeError, match=f"{name} must be one float32 on cpu"):
             step([p], [g], [], **options, **{name: wrong})
+
+
+def test_a_device_whose_kernels_do_not_scale(tmp_path):
+    """What the kernel does not read is read on the host."""
+    from tests.guard.plugin import ROOT, compiled
+
+    source = ROOT / "docs/examples/device_package/taeda_example_device/device.cpp"
+    code = f"""
+import taeda
+taeda.register_device("scaling", {str(compiled(source, tmp_path / "it.so"))!r})
+taeda.set_fallback("cpu")
+options = dict(lr=1.0, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, maximize=False, is_first_step=False)
+p, g = taeda.ones(2, device="scaling"), taeda.full((2,), 6.0, device="scaling")
+for found in (1.0, 0.0):
+    numbers = dict(grad_scale=taeda.tensor(3.0, device="scaling"), found_inf=taeda.tensor(found, device="scaling"))
+    taeda._C.ops._fused_sgd_([p], [g], [], **options, **numbers)
+    print(p.cpu().tolist(), g.cpu().tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["[1.0, 1.0] [6.0, 6.0]", "[-1.0, -1.0] [2.0, 2.0]"], (
+        done.stderr
+    )
 
 
 def test_a_step_whose_parameters_are_a_subclass():

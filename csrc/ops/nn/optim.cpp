@@ -34,6 +34,14 @@ struct Group {
     return numbers[0] && !numbers[0]->empty() && numbers[0]->front().is_off_host() &&
            kernels<OptimKernels>(params[0].device()).counted_step;
   }
+  // Whether the kernel reads what a scaled loss brings. What counts steps on the host reads it
+  // here.
+  bool scales_on_device() const {
+    if (!grad_scale.defined() && !found_inf.defined()) return false;
+    if (params.empty() || !params[0].is_off_host() || (numbers[0] && !counts_on_device()))
+      return false;
+    return static_cast<bool>(kernels<OptimKernels>(params[0].device()).counted_step);
+  }
 };
 
 void check_like(const std::string& what, size_t i, const Tensor& param, const Tensor& other,
@@ -67,7 +75,7 @@ void check_counts(const Group& g) {
   if (g.rate.defined()) check_number(g.rate, "rate");
 }
 
-// What a scaled loss brings: numbers where the parameters are, where the steps are counted, too.
+// What a scaled loss brings is where the parameters are.
 void check_scaling(const Group& g) {
   const Device device = g.params[0].device();
   for (const auto& [number, role] :
@@ -76,8 +84,6 @@ void check_scaling(const Group& g) {
     check(number->device() == device && number->dtype() == DType::Float32 && number->numel() == 1,
           g.what, "(): ", role, " must be one float32 on ", device, ", got ", number->numel(),
           " of ", name(number->dtype()), " on ", number->device());
-    check(!number->is_off_host() || !g.numbers[0] || g.counts_on_device(), g.what, "(): ", role,
-          " on the device needs `steps` there");
   }
 }
 
@@ -160,7 +166,7 @@ OptimUpdate update_of(const Group& g, size_t i, std::vector<Copy>& copies) {
     if (g.states[k]) take(k + 2, (*g.states[k])[i]);
   }
   u.n = param.numel() * (is_complex(param.dtype()) ? 2 : 1);
-  if (g.params[0].is_off_host()) {
+  if (g.scales_on_device()) {
     u.grad_scale = memory<const float>(g.grad_scale);
     u.found_inf = memory<const float>(g.found_inf);
   }
@@ -177,9 +183,9 @@ void write(const Tensor& t, const StepNumber& n) {
   else set_host_value(t, n.value);
 }
 
-// On the host, which reads the numbers: divides the gradients. False where there is no step.
+// Where the kernel does not: divides the gradients. False where there is no step.
 bool unscale(const Group& g) {
-  if (g.params.empty() || g.params[0].is_off_host()) return true;
+  if (g.params.empty() || g.scales_on_device()) return true;
   if (g.found_inf.defined() && host_value<float>(g.found_inf) != 0) return false;
   if (!g.grad_scale.defined()) return true;
   for (const Tensor& grad : g.grads) op<"div_">(grad, g.grad_scale);
@@ -190,7 +196,6 @@ bool unscale(const Group& g) {
 // step.
 template <class Make> void step_group(const Group& g, Make&& make) {
   check_group(g);
-  if (!unscale(g)) return;
   const size_t count = g.params.size();
   // Before steps are counted: where the kernel is missing, the CPU counts and makes them.
   const bool there = g.counts_on_device();
@@ -198,6 +203,7 @@ template <class Make> void step_group(const Group& g, Make&& make) {
     const OptimKernels& k = kernels<OptimKernels>(g.params[0].device());
     if (!there && !k.step) missing_kernel();
   }
+  if (!unscale(g)) return;
   std::vector<Copy> copies;
   std::vector<OptimUpdate> updates;
   updates.reserve(count);
@@ -233,9 +239,9 @@ template <class Make> void step_group(const Group& g, Make&& make) {
   for (const Copy& copy : copies) {
     if (copy.to) copy_into(*copy.to, copy.values);
   }
-  // On the host, an op has divided the gradients.
-  const bool unscaled = count && g.grad_scale.defined() && g.params[0].is_off_host();
-  const TensorList* const grads = unscaled ? &g.grads : nullptr;
+  // Elsewhere, an op has divided the gradients.
+  const TensorList* const grads =
+      g.grad_scale.defined() && g.scales_on_device() ? &g.grads : nullptr;
   for (const TensorList* list : {&g.params, grads, g.states[0], g.states[1], g.states[2]}) {
     if (!list) continue;
     for (const Tensor& t : *list) t.bump_version();

@@ -311,7 +311,7 @@ class FusedOptimizer(PerTensorOptimizer):
             numbers = {**numbers, "rate": rate}
         for name in ("grad_scale", "found_inf"):
             number = getattr(self, name, None)
-            if number is not None:
+            if number is not None and group["params"]:
                 device = group["params"][0].device
                 number = number.to(device, taeda.float32, non_blocking=True)
                 numbers = {**numbers, name: number}

@@ -251,7 +251,7 @@ std::vector<Kernel> optimizers() {
              const double mean = 0.3 + 0.1 * (d - 0.3);
              return p - 0.5 * (d / (std::sqrt(v - mean * mean) + 1.0) + 0.8 * 0.2);
            });
-  add_rule(list, "adagrad", 1, portable::Adagrad{base, 1e-3}, [=](double p, double g) {
+  add_rule(list, "adagrad", 1, portable::Adagrad{base, 1e-3, 0.5, 0}, [=](double p, double g) {
     const double d = decayed(p, g);
     return p - 0.5 * d / (std::sqrt(0.1 + d * d) + 1e-3);
   });
