@@ -226,6 +226,9 @@ except RuntimeError as e: print(e)
 print(threads(), len(list(loader)), threads())
 third = iter(loader); next(third); del third; gc.collect(); print(threads())
 print(all(x.is_pinned() for x, y in loader))
+one = iter(Loader(data, batch_size=4, pin_memory=True, num_workers=1)); next(one)
+two = iter(Loader(data, batch_size=4, pin_memory=True, num_workers=1)); next(two)  # forked beside a thread
+del one; gc.collect(); print(threads(), len(list(two)), threads())
 third = iter(loader); next(third)  # still at work when the program ends
 try: Loader(data, pin_memory_device="cpu")
 except ValueError as e: print(e)
@@ -243,6 +246,7 @@ except ValueError as e: print(e)
         "0 15 0",
         "0",
         "True",
+        "1 14 0",
         "DataLoader: pin_memory_device must be a cuda device, got 'cpu'",
     ]
 

@@ -25,13 +25,13 @@ class PinThread:
 
     Args:
         receive: gives the next answer, whose last two items are its kind and the batch. It is given
-            a connection, and returns None when that is closed.
+            a connection, and returns None when something comes there.
         device: the index of the device whose driver pins.
     """
 
     def __init__(self, receive: Callable[[Any], tuple[Any, ...] | None], device: int) -> None:
         self._answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._ends = Pipe(duplex=False)  # closing the second one wakes the thread
+        self._ends = Pipe(duplex=False)  # what comes to the first one wakes the thread
         self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=_run,
@@ -58,8 +58,11 @@ class PinThread:
 
     def stop(self) -> None:
         """End the thread, and wait until it is gone."""
-        self._stopping.set()
-        self._ends[1].close()
+        if not self._stopping.is_set():
+            self._stopping.set()
+            # Closing it would not wake the thread: processes that were forked have it, too.
+            self._ends[1].send_bytes(b"stop")
+            self._ends[1].close()
         if threading.current_thread() is not self._thread:  # where garbage may be collected
             self._thread.join()
             self._ends[0].close()

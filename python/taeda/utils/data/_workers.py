@@ -114,7 +114,7 @@ class Workers:
 def _receive(
     processes: list[_Process], epoch: int, timeout: float, wake: Any
 ) -> tuple[_Process, int, str, Any] | None:
-    """The next answer of a pass; None if ``wake``, a connection, is closed before."""
+    """The next answer of a pass; None if something comes to ``wake``, a connection, before."""
     end = time.monotonic() + timeout if timeout else None
     by_connection = {worker.connection: worker for worker in processes}
     others = [] if wake is None else [wake]
