@@ -271,6 +271,7 @@ def test_old_names_and_trees_of_numbers(libraries):
     code = """
 import warnings
 x = torch.ones(1 << 20, device="cuda")
+print(cuda.memory_snapshot()[0]["blocks"][0]["frames"])
 print(cuda.memory_stats_as_nested_dict()["allocated_bytes"]["all"]["current"] == cuda.memory_allocated())
 print(len(cuda.memory_summary(abbreviated=True).splitlines()[0].split()), len(cuda.memory_summary().splitlines()[0].split()))
 print(cuda.get_allocator_backend(), cuda.get_per_process_memory_fraction(1))
@@ -285,6 +286,7 @@ print(memory.memory_cached is cuda.memory_cached, random.seed is cuda.seed, grap
 print(streams.Stream is cuda.Stream, streams.ExternalStream is cuda.ExternalStream, isinstance(streams.Event(), cuda.Event))
 """
     assert printed(libraries, code) == [
+        "[]",
         "True",
         "4 6",
         "native 1.0",

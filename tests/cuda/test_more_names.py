@@ -1,4 +1,4 @@
-"""Events that processes share, and what NVIDIA's management library measures."""
+"""Events that processes share, meters, and what the library is compiled for."""
 
 from __future__ import annotations
 
@@ -79,3 +79,16 @@ print(cuda.list_gpu_processes(0).splitlines()[1], cuda.list_gpu_processes(1).spl
         "no processes are running",
         "process          7 uses        3.000 MB GPU memory process          9 uses        0.000 MB GPU memory",
     ]
+
+
+def test_what_it_is_compiled_for(libraries):
+    code = """
+print(cuda.get_arch_list(), cuda.get_gencode_flags())
+s = cuda.Stream(); print(s.__cuda_stream__() == (0, s.cuda_stream))
+"""
+    assert printed(libraries, code) == [
+        "['sm_80', 'sm_90a', 'compute_80'] -gencode compute=compute_80,code=sm_80 -gencode "
+        "compute=compute_90a,code=sm_90a -gencode compute=compute_80,code=compute_80",
+        "True",
+    ]
+    assert printed(libraries, "print(cuda.get_arch_list())", STUB_DEVICES="0") == ["[]"]

@@ -15,9 +15,11 @@ __all__ = [
     "device",
     "device_count",
     "device_of",
+    "get_arch_list",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_gencode_flags",
     "get_sync_debug_mode",
     "init",
     "is_available",
@@ -164,6 +166,22 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
     """A device's compute capability, such as (9, 0)."""
     found = get_device_properties(device)
     return found.major, found.minor
+
+
+def get_arch_list() -> list[str]:
+    """The architectures that the library has kernels for, such as ``sm_90``; none without a device.
+
+    ``compute_80`` is code that the driver compiles for those that are newer.
+    """
+    return _runtime.compiled_for() if is_available() else []
+
+
+def get_gencode_flags() -> str:
+    """The same as options of nvcc."""
+    parts = [arch.partition("_") for arch in get_arch_list()]
+    return " ".join(
+        f"-gencode compute=compute_{number},code={kind}_{number}" for kind, _, number in parts
+    )
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:

@@ -4,40 +4,16 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import os
-import sys
 from typing import Any
 
-from taeda.cuda import _devices, _memory, _settings
+from taeda.cuda import _devices, _memory, _settings, _stacks
 from taeda.cuda._runtime import call
 
 __all__ = ["record", "snapshot"]
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64)
-_NO_STACK = -1
-_HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # taeda's own lines are left out
 
-_stacks: list[tuple[tuple[Any, int], ...]] = []  # of code and line, the innermost first
-_numbers: dict[tuple[tuple[Any, int], ...], int] = {}
-
-
-def _stack() -> int:
-    """The number of the calling thread's stack."""
-    frames = []
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        if not frame.f_code.co_filename.startswith(_HERE):
-            frames.append((frame.f_code, frame.f_lineno))
-        frame = frame.f_back
-    stack = tuple(frames)
-    number = _numbers.get(stack)
-    if number is None:
-        number = _numbers[stack] = len(_stacks)
-        _stacks.append(stack)
-    return number
-
-
-_ask = _FUNCTION(_stack)  # lives as long as the library may call it
+_ask = _FUNCTION(_stacks.number)  # lives as long as the library may call it
 _nobody = _FUNCTION()
 
 
@@ -58,28 +34,15 @@ def record(trace: bool, at_alloc: bool, at_free: bool, most: int, clear: bool) -
         _ask if at_alloc else _nobody,
         _ask if at_free else _nobody,
     )
-    if at_alloc:
-        atexit.register(record, False, False, False, 0, False)  # before there are no frames
-
-
-def _frames(number: int) -> list[dict[str, Any]]:
-    stack = () if number == _NO_STACK else _stacks[number]
-    return [
-        {"name": code.co_name, "filename": code.co_filename, "line": line} for code, line in stack
-    ]
 
 
 def snapshot() -> dict[str, Any]:
     """The allocators' segments, and what was noted, as pytorch.org/memory_viz reads them."""
     segments = _memory.memory_snapshot()
-    for segment in segments:
-        segment["frames"] = []
-        for block in segment["blocks"]:
-            block["frames"] = _frames(block["frames"])
     traces = [_memory.json_of("memory_trace", index) for index in range(_devices.device_count())]
     for trace in traces:
         for entry in trace:
-            entry["frames"] = _frames(entry["frames"])
+            entry["frames"] = _stacks.frames(entry["frames"])
     chosen = _settings.current()
     return {
         "segments": segments,
@@ -93,3 +56,9 @@ def snapshot() -> dict[str, Any]:
         },
         "external_annotations": [],
     }
+
+
+@atexit.register
+def _stop() -> None:
+    """Ask for no stacks when the interpreter ends."""
+    record(False, False, False, 0, False)

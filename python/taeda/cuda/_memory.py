@@ -7,7 +7,7 @@ import json
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from taeda.cuda import _runtime, _streams
+from taeda.cuda import _runtime, _stacks, _streams
 from taeda.cuda._devices import device_count, get_device_properties, is_available
 from taeda.cuda._runtime import call
 
@@ -137,6 +137,9 @@ def memory_snapshot(
     segments = [s for index in range(device_count()) for s in json_of("memory_snapshot", index)]
     for segment in segments:
         segment["segment_pool_id"] = tuple(segment["segment_pool_id"])
+        segment["frames"] = []
+        for block in segment["blocks"]:
+            block["frames"] = _stacks.frames(block["frames"])
     return [s for s in segments if mempool_id in (None, s["segment_pool_id"])]
 
 

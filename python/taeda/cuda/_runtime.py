@@ -9,7 +9,7 @@ from typing import Any
 from taeda._errors import OutOfMemoryError
 from taeda.cuda import _library
 
-__all__ = ["Properties", "call", "count", "cudnn_version", "index_of", "why_not"]
+__all__ = ["Properties", "call", "compiled_for", "count", "cudnn_version", "index_of", "why_not"]
 
 _ERRORS: dict[int, type[Exception]] = {1: RuntimeError, 2: IndexError, 3: OutOfMemoryError}
 
@@ -51,6 +51,7 @@ def _handle() -> ctypes.CDLL:
     assert path is not None, "used only where the library is installed"
     found = ctypes.CDLL(path)
     found.taeda_cuda_error.restype = ctypes.c_char_p
+    found.taeda_cuda_compiled_for.restype = ctypes.c_char_p
     found.taeda_cuda_why_not.restype = ctypes.c_size_t
     found.taeda_cuda_cudnn_version.restype = ctypes.c_size_t
     return found
@@ -71,6 +72,11 @@ def count() -> int:
 def cudnn_version() -> int:
     """The version of cuDNN, such as 91002; 0 where it is not installed."""
     return int(_handle().taeda_cuda_cudnn_version())
+
+
+def compiled_for() -> list[str]:
+    """The architectures that the library is compiled for."""
+    return str(_handle().taeda_cuda_compiled_for().decode()).split()
 
 
 def call(name: str, *args: Any) -> None:

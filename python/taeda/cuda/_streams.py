@@ -64,6 +64,10 @@ class Stream:
         """What functions that ctypes calls are given."""
         return ctypes.c_void_p(self.cuda_stream)
 
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """The version of the protocol by which libraries ask for a stream, and its address."""
+        return 0, self.cuda_stream
+
     @classmethod
     def priority_range(cls) -> tuple[int, int]:
         """The least and the most urgent priority of the current device's streams."""

@@ -46,6 +46,9 @@ size_t taeda_cuda_why_not(char* text, size_t room) {
   return copy_text(why_no_driver(), text, room);
 }
 
+// Architectures, such as "sm_90 compute_80".
+const char* taeda_cuda_compiled_for() { return TAEDA_CUDA_COMPILED_FOR; }
+
 // ---- libraries ----
 void taeda_cuda_library_folders(const char* folders) { set_library_folders(folders); }
 void taeda_cuda_allow_tf32(int allowed) { allow_tf32(allowed); }
