@@ -121,7 +121,7 @@ class PerTensorOptimizer(Optimizer):
                 ``foreach`` and ``differentiable`` both are.
         """
         loss = None if closure is None else run_closure(type(self).__name__, closure)
-        found = getattr(self, "found_inf", None)  # of a GradScaler, for the time of this step
+        found = self.__dict__.get("found_inf")  # of a GradScaler, for the time of this step
         if found is not None and found.device.type == "cpu" and found.item():
             return loss
         for group in self.param_groups:
@@ -303,6 +303,8 @@ class FusedOptimizer(PerTensorOptimizer):
         That is a learning rate on a GPU, and the numbers that a GradScaler has set.
         """
         lr = group["lr"]
+        if type(lr) is float and "found_inf" not in self.__dict__:
+            return self._numbers(group)
         rate: Tensor | None = None
         if self._counts_there(group) and self._counts and isinstance(lr, taeda.Tensor):
             rate = lr.detach().float() if lr.is_cuda else None
