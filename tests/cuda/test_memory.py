@@ -307,14 +307,23 @@ cuda.caching_allocator_delete(p); cuda.caching_allocator_delete(q)
 print(cuda.memory_allocated(0), cuda.memory_allocated(1))
 try: cuda.caching_allocator_delete(p)
 except RuntimeError as e: print("there is no such memory" in str(e))
-try: cuda.caching_allocator_alloc(3, stream="s")
-except TypeError as e: print(e)
+for arguments in ({"size": 3, "stream": "s"}, {"size": "3"}, {"size": -1}):
+    try: cuda.caching_allocator_alloc(**arguments)
+    except (TypeError, ValueError) as e: print(e)
+try: cuda.caching_allocator_delete("p")
+except RuntimeError as e: print(e)
+try: cuda.memory._record_memory_history(max_entries=-1)
+except ValueError as e: print(e)
 """
     assert printed(libraries, code) == [
         "1024 5120",
         "0 0",
         "True",
         "cuda.caching_allocator_alloc: stream must be a Stream or an int, got str",
+        "cuda.caching_allocator_alloc: size must be an int, got str",
+        "cuda.caching_allocator_alloc: size must not be negative, got -1",
+        "cuda.caching_allocator_delete: there is no such memory at 'p'",
+        "cuda.memory._record_memory_history: max_entries must not be negative, got -1",
     ]
 
 

@@ -207,7 +207,17 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
 
     Returns:
         Its address, for :func:`caching_allocator_delete`.
+
+    Raises:
+        TypeError: ``size`` is no int, or ``stream`` no stream.
+        ValueError: ``size`` is negative.
     """
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise TypeError(
+            f"cuda.caching_allocator_alloc: size must be an int, got {type(size).__name__}"
+        )
+    if size < 0:
+        raise ValueError(f"cuda.caching_allocator_alloc: size must not be negative, got {size}")
     index = _runtime.index_of(device, "caching_allocator_alloc")
     if stream is None:
         stream = _streams.current_stream(index)
@@ -237,9 +247,7 @@ def caching_allocator_delete(mem_ptr: int) -> None:
         RuntimeError: it is no such memory.
     """
     if mem_ptr not in _taken:
-        raise RuntimeError(
-            f"cuda.caching_allocator_delete: there is no such memory at {mem_ptr:#x}"
-        )
+        raise RuntimeError(f"cuda.caching_allocator_delete: there is no such memory at {mem_ptr!r}")
     call("free", _taken.pop(mem_ptr), ctypes.c_void_p(mem_ptr))
 
 

@@ -7,14 +7,18 @@ False
 
 from __future__ import annotations
 
-from taeda import cuda as _cuda
+from taeda.cuda import (
+    CUDAGraph,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+    make_graphed_callables,
+)
 
-_NAMES = (
+__all__ = [
     "CUDAGraph",
     "graph",
     "graph_pool_handle",
     "is_current_stream_capturing",
     "make_graphed_callables",
-)
-globals().update({name: getattr(_cuda, name) for name in _NAMES})
-__all__ = [*_NAMES]
+]

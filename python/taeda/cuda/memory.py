@@ -63,7 +63,7 @@ def _record_memory_history(
         clear_history: whether what was noted before is forgotten.
 
     Raises:
-        ValueError: an argument is none of those.
+        ValueError: an argument is none of those, or ``max_entries`` is negative.
     """
     for name, given, known in (
         ("enabled", enabled, ("all", "state", None)),
@@ -74,6 +74,11 @@ def _record_memory_history(
             raise ValueError(
                 f"cuda.memory._record_memory_history: {name} must be one of {known}, got {given!r}"
             )
+    if max_entries < 0:
+        raise ValueError(
+            "cuda.memory._record_memory_history: max_entries must not be negative, got "
+            f"{max_entries}"
+        )
     _need("_record_memory_history")
     from taeda.cuda import _history
 

@@ -7,9 +7,19 @@
 
 from __future__ import annotations
 
-from taeda import cuda as _cuda
+from taeda.cuda import (
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
 
-_NAMES = (
+__all__ = [
     "get_rng_state",
     "get_rng_state_all",
     "initial_seed",
@@ -19,6 +29,4 @@ _NAMES = (
     "seed_all",
     "set_rng_state",
     "set_rng_state_all",
-)
-globals().update({name: getattr(_cuda, name) for name in _NAMES})
-__all__ = [*_NAMES]
+]
