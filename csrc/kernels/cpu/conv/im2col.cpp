@@ -151,14 +151,11 @@ template <class T> bool forward(const ConvShape& s, const T* x, const T* w, cons
       T* sums = t.count == 1 ? to : memory.y.data();
       const int64_t ld = p.out_volume * t.count;
       if constexpr (std::is_floating_point_v<T>) {
-        if (bias) {
-          gemm_onto_rows<T>(p.group_out, t.columns(), p.depth, weight, seen, bias + channel, sums,
-                            ld);
-        }
+        if (bias)
+          gemm_onto<T, true>(p.group_out, t.columns(), p.depth, weight, seen, bias + channel, sums,
+                             ld);
       }
-      if (!bias) {
-        multiply<T>(p.group_out, t.columns(), p.depth, weight, seen, false, sums, ld);
-      }
+      if (!bias) multiply<T>(p.group_out, t.columns(), p.depth, weight, seen, false, sums, ld);
       if (t.count > 1) transpose(sums, t.count, p.group_out * p.out_volume, t.count, to, step);
     }
   });

@@ -153,13 +153,9 @@ template <class T> void fft_complex(const FftShape& s, bool forward, T scale, co
   each_block<T>(blocks, plan->buffer(), [&](int64_t i, const Buffers<T>& buffers) {
     const Block b = blocks.at(i, s.n);
     Parts<T> data = buffers.first(), other = buffers.second();
-    if (forward) {
-      load_complex(b, s.n, in, data);
-      store_complex(b, s.n, plan->run(b.width, data, other), scale, out);
-    } else {
-      load_complex(b, s.n, in, data.swapped());
-      store_complex(b, s.n, plan->run(b.width, data, other).swapped(), scale, out);
-    }
+    load_complex(b, s.n, in, forward ? data : data.swapped());
+    const Parts<T> result = plan->run(b.width, data, other);
+    store_complex(b, s.n, forward ? result : result.swapped(), scale, out);
   });
 }
 

@@ -288,16 +288,10 @@ void gemm(int64_t m, int64_t n, int64_t k, S alpha, MatrixRef<T> a, MatrixRef<T>
   multiply(Product<T>{m, n, k, a, b, {alpha, beta, c, ldc}, c, ldc});
 }
 
-template <class T>
+template <class T, bool Rows>
 void gemm_onto(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
                T* c, int64_t ldc) {
-  multiply(Product<T>{m, n, k, a, b, {T(1), T(1), start, 0}, c, ldc});
-}
-
-template <class T>
-void gemm_onto_rows(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
-                    T* c, int64_t ldc) {
-  multiply(Product<T>{m, n, k, a, b, {T(1), T(1), start, 1, 0}, c, ldc});
+  multiply(Product<T>{m, n, k, a, b, {T(1), T(1), start, Rows, !Rows}, c, ldc});
 }
 
 template <class T>
@@ -380,10 +374,10 @@ bool force_gemm_algorithm(const char* name) {
   return !name || forced_name;
 }
 
-template void gemm_onto_rows<float>(int64_t, int64_t, int64_t, MatrixRef<float>, MatrixRef<float>,
-                                    const float*, float*, int64_t);
-template void gemm_onto_rows<double>(int64_t, int64_t, int64_t, MatrixRef<double>,
-                                     MatrixRef<double>, const double*, double*, int64_t);
+template void gemm_onto<float, true>(int64_t, int64_t, int64_t, MatrixRef<float>, MatrixRef<float>,
+                                     const float*, float*, int64_t);
+template void gemm_onto<double, true>(int64_t, int64_t, int64_t, MatrixRef<double>,
+                                      MatrixRef<double>, const double*, double*, int64_t);
 template void gemm_integer<uint8_t>(int64_t, int64_t, int64_t, MatrixRef<uint8_t>,
                                     MatrixRef<uint8_t>, uint8_t*, int64_t);
 template void gemm_integer<uint16_t>(int64_t, int64_t, int64_t, MatrixRef<uint16_t>,

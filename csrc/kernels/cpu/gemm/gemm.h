@@ -18,18 +18,14 @@ using taeda::Trans;
 template <class S, class T = S>
 void gemm(int64_t m, int64_t n, int64_t k, S alpha, MatrixRef<T> a, MatrixRef<T> b, S beta, S* c,
           int64_t ldc);
-template <class T>
+// `Rows`: start[i] (m elements, real numbers) is added to every element of row i instead.
+template <class T, bool Rows = false>
 void gemm_onto(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
                T* c, int64_t ldc);
 template <class S, class T = S>
 void gemm_batched(int64_t batch, int64_t m, int64_t n, int64_t k, S alpha, MatrixRef<T> a,
                   int64_t a_step, MatrixRef<T> b, int64_t b_step, S beta, S* c, int64_t ldc,
                   int64_t c_step);
-
-// c = op(a) op(b), and start[i] (m elements) added to every element of row i. Of real numbers.
-template <class T>
-void gemm_onto_rows(int64_t m, int64_t n, int64_t k, MatrixRef<T> a, MatrixRef<T> b, const T* start,
-                    T* c, int64_t ldc);
 
 // Of integers, with alpha = 1 and beta = 0.
 template <class T>

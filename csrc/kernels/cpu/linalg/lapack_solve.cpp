@@ -1,4 +1,5 @@
 // Triangular systems and the factorizations that end in them: Cholesky, LU, LDL'.
+#include "kernels/cpu/common/sizes.h"
 #include "kernels/cpu/common/transpose.h"
 #include "kernels/cpu/linalg/lapack_util.h"
 #include "kernels/cpu/linalg/simd/triangle.h"
@@ -8,15 +9,17 @@ namespace taeda::cpu::lapack {
 namespace {
 
 constexpr int64_t kSolvePanel = 64, kCholeskyBlock = 384;  // columns whose factors LAPACK finds
-constexpr int64_t kSolveStrip = 128;                       // columns that a thread takes
+constexpr int64_t kSolveStrip = 128, kFewPanels = 256;     // columns of a task, and of no halves
 constexpr int64_t kSmallCholesky = 8;
+constexpr TriangularSystem kUnitLower{
+    .left = true, .upper = false, .unit = true, .trans = Trans::No};
 
 // f(matrix, first, count) over the right sides of every matrix, each of which takes some `work`;
 // those of large matrices are cut into blocks.
 template <class F> void each_block(int64_t batch, int64_t sides, double work, F&& f) {
   const auto fair = static_cast<int64_t>(double{1 << 23} / std::max(work, 1.0));
   const int64_t quarter = std::clamp<int64_t>(sides / 64 * 16, 32, 256);
-  const int64_t block = std::max(fair, quarter), blocks = (sides + block - 1) / block;
+  const int64_t block = std::max(fair, quarter), blocks = ceil_div(sides, block);
   each(batch * blocks, work * static_cast<double>(std::min(block, sides)),
        [&](int64_t begin, int64_t end) {
          for (int64_t t = begin; t < end; ++t) {
@@ -28,7 +31,7 @@ template <class F> void each_block(int64_t batch, int64_t sides, double work, F&
 
 // f(first, count) over strips of columns.
 template <class F> void each_strip(int64_t columns, F&& f) {
-  parallel_each((columns + kSolveStrip - 1) / kSolveStrip, 1, [&](int64_t s) {
+  parallel_each(ceil_div(columns, kSolveStrip), 1, [&](int64_t s) {
     f(s * kSolveStrip, std::min(kSolveStrip, columns - s * kSolveStrip));
   });
 }
@@ -42,28 +45,56 @@ void swap_rows(int64_t n, T* a, int64_t ld, const int32_t* pivots, int64_t k, in
 // The first of two parts, a multiple of what a register holds.
 int64_t half_of(int64_t n) { return (n / 2 + 15) / 16 * 16; }
 
-// LAPACK's, which runs on one thread, for halves of a large matrix; between them matrix products on
-// all threads. Returns the first pivot that is zero, counted from 1, or 0.
+// Panels are LAPACK's, which runs on one thread. While other threads apply a panel to what is right
+// of it and exchange the rows of what is left of it, one thread applies it to the next panel and
+// factors that already. Returns the first pivot that is zero, counted from 1, or 0.
+template <class T> int32_t lu_panels(int64_t m, int64_t n, T* a, int64_t ld, int32_t* pivots) {
+  const int64_t k = std::min(m, n);
+  int32_t info = 0;
+  const auto factor = [&](int64_t top) {
+    int32_t zero = 0;
+    call(Routines<T>::getrf, m - top, std::min(kSolvePanel, k - top), a + top * (ld + 1),
+         leading(ld), pivots + top, &zero);
+    if (zero && !info) info = zero + narrow(top);
+  };
+  factor(0);
+  for (int64_t top = 0; top < k; top += kSolvePanel) {
+    const int64_t width = std::min(kSolvePanel, k - top), below = top + width;
+    const int64_t right = ceil_div(n - below, kSolvePanel), left = top / kSolvePanel;
+    T* panel = a + top * (ld + 1);
+    parallel_each(right + left, 1, [&](int64_t t) {
+      const int64_t first = t < right ? below + t * kSolvePanel : (t - right) * kSolvePanel;
+      const int64_t count = std::min(kSolvePanel, n - first);
+      T* b = a + first * ld + top;
+      swap_rows(count, b, ld, pivots + top, width);
+      if (t >= right) return;
+      solve_triangle(width, count, kUnitLower, panel, ld, b, ld);
+      gemm(count, m - below, width, T(-1), {b, ld}, {panel + width, ld}, T(1), b + width, ld);
+      if (t == 0 && below < k) factor(below);
+    });
+  }
+  for (int64_t i = kSolvePanel; i < k; ++i) pivots[i] += narrow(i / kSolvePanel * kSolvePanel);
+  return info;
+}
+
+// Halves of a large matrix, and matrix products on all threads between them.
 template <class T> int32_t lu_recursive(int64_t m, int64_t n, T* a, int64_t ld, int32_t* pivots) {
   const int64_t k = std::min(m, n), left = half_of(k), right = n - left;
-  int32_t info = 0, later = 0;
-  if (k <= kSolvePanel) {
-    call(Routines<T>::getrf, m, n, a, leading(ld), pivots, &info);
-    return info;
-  }
-  info = lu_recursive(m, left, a, ld, pivots);
+  if (k <= kFewPanels) return lu_panels(m, n, a, ld, pivots);
+  const int32_t info = lu_recursive(m, left, a, ld, pivots);
   T *beside = a + left * ld, *corner = beside + left;
   each_strip(right, [&](int64_t first, int64_t count) {
     T* b = beside + first * ld;
     swap_rows(count, b, ld, pivots, left);
-    solve_triangle(left, count, {.left = true, .upper = false, .unit = true, .trans = Trans::No}, a,
-                   ld, b, ld);
+    solve_triangle(left, count, kUnitLower, a, ld, b, ld);
   });
   gemm(right, m - left, left, T(-1), {beside, ld}, {a + left, ld}, T(1), corner, ld);
-  later = lu_recursive(m - left, right, corner, ld, pivots + left);
-  swap_rows(left, a + left, ld, pivots + left, k - left);
-  for (int64_t i = left; i < k; ++i) pivots[i] += static_cast<int32_t>(left);
-  return info || !later ? info : later + static_cast<int32_t>(left);
+  const int32_t later = lu_recursive(m - left, right, corner, ld, pivots + left);
+  each_strip(left, [&](int64_t first, int64_t count) {
+    swap_rows(count, a + left + first * ld, ld, pivots + left, k - left);
+  });
+  for (int64_t i = left; i < k; ++i) pivots[i] += narrow(left);
+  return info || !later ? info : later + narrow(left);
 }
 
 // The same for a = L L^H or U^H U; returns which leading minor is not positive, or 0. Part of the

@@ -1,6 +1,7 @@
 #include "kernels/pool.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -142,13 +143,11 @@ template <class T> class LineMaxima {
   // The elements of a window of this extent, as offsets from its first one and as they are counted.
   struct Taps {
     std::vector<int32_t> offsets, indices;
-    int64_t depth = 0, height = 0, width = 0;
+    std::array<int64_t, 3> extent{};
 
     void set(const PoolWindows& p, int64_t d, int64_t h, int64_t w) {
-      if (d == depth && h == height && w == width) return;
-      depth = d;
-      height = h;
-      width = w;
+      if (extent == std::array{d, h, w}) return;
+      extent = {d, h, w};
       offsets.clear();
       indices.clear();
       for (int64_t i = 0; i < d; i += p.dilation[0]) {

@@ -8,40 +8,29 @@
 
 #include "base/cpu_features.h"
 
+#define TAEDA_TABLE_OF(isa, Type, table) \
+  namespace isa {                        \
+  extern const Type table;               \
+  }
 #if defined(__x86_64__)
 #define TAEDA_PICK(table)                                                          \
   (::taeda::cpu_level() >= ::taeda::CpuLevel::v4   ? ::taeda::cpu::simd::v4::table \
    : ::taeda::cpu_level() >= ::taeda::CpuLevel::v3 ? ::taeda::cpu::simd::v3::table \
                                                    : ::taeda::cpu::simd::v2::table)
 #define TAEDA_TABLES(Type, table) \
-  namespace v2 {                  \
-  extern const Type table;        \
-  }                               \
-  namespace v3 {                  \
-  extern const Type table;        \
-  }                               \
-  namespace v4 {                  \
-  extern const Type table;        \
-  }
+  TAEDA_TABLE_OF(v2, Type, table) TAEDA_TABLE_OF(v3, Type, table) TAEDA_TABLE_OF(v4, Type, table)
 // For a file that is not compiled for v4, which gains too little there (a list in CMakeLists.txt):
 // v3's table serves v4 too.
-#define TAEDA_TABLES_UP_TO_V3(Type, table)                         \
-  namespace v2 {                                                   \
-  extern const Type table;                                         \
-  }                                                                \
-  namespace v3 {                                                   \
-  extern const Type table;                                         \
-  }                                                                \
-  namespace v4 {                                                   \
-  [[maybe_unused]] static constexpr const Type& table = v3::table; \
+#define TAEDA_TABLES_UP_TO_V3(Type, table) \
+  TAEDA_TABLE_OF(v2, Type, table) TAEDA_TABLE_OF(v3, Type, table) TAEDA_TABLE_OF_V3(table)
+#define TAEDA_TABLE_OF_V3(table) \
+  namespace v4 {                 \
+  using v3::table;               \
   }
 #else
 #define TAEDA_PICK(table) (::taeda::cpu::simd::base::table)
 #define TAEDA_TABLES_UP_TO_V3(Type, table) TAEDA_TABLES(Type, table)
-#define TAEDA_TABLES(Type, table) \
-  namespace base {                \
-  extern const Type table;        \
-  }
+#define TAEDA_TABLES(Type, table) TAEDA_TABLE_OF(base, Type, table)
 #endif
 
 namespace taeda::cpu {

@@ -55,13 +55,11 @@ void solve(int64_t n, int64_t sides, bool unit, const T* m, int64_t row, int64_t
   constexpr int64_t lanes = kLanes<T>;
   int64_t s = 0;
   for (; s + 2 * lanes <= sides; s += 2 * lanes) {
-    System<T, 2, AllLanes<T>> system{m, row, col, unit, x + s, step, {}};
-    system.solve_all(n);
+    System<T, 2, AllLanes<T>>{m, row, col, unit, x + s, step, {}}.solve_all(n);
   }
   for (; s < sides; s += lanes) {
     const FirstLanes<T> first(sides - s < lanes ? sides - s : lanes);
-    System<T, 1, FirstLanes<T>> system{m, row, col, unit, x + s, step, first};
-    system.solve_all(n);
+    System<T, 1, FirstLanes<T>>{m, row, col, unit, x + s, step, first}.solve_all(n);
   }
 }
 
