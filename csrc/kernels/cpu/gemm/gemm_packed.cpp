@@ -87,6 +87,9 @@ template <class E> class Packer {
  public:
   using T = typename E::T;
   using Packed = typename E::Packed;
+  // A panel of b stays in the first cache for a batch of tiles; one of elements of 8 bytes is
+  // prefetched from the second one for each tile, whose rows stay.
+  static constexpr bool kStreams = sizeof(Packed) == 8;
 
   explicit Packer(const Product<T>& x) : x_(x) {
     const bool contiguous = x.a.trans == Trans::No;
@@ -105,7 +108,7 @@ template <class E> class Packer {
   bool packs_a() const { return a_ != Left::in_place; }
   int64_t width() const { return 2 * kernel_.lanes; }
   int64_t depth() const {
-    const int64_t step = (width() + kernel_.rows) * int64_t{sizeof(Packed)};
+    const int64_t step = (kernel_.rows + (kStreams ? 0 : width())) * int64_t{sizeof(Packed)};
     const int64_t most = std::clamp<int64_t>(kPanelBlock / step, 256, 512) * E::unit;
     return round_up(ceil_div(x_.k, ceil_div(x_.k, most)), E::unit);
   }
@@ -159,8 +162,7 @@ template <class E> class Packer {
     const bool packed = a_ == Left::packed;
     const bool narrow = !packed && right - left <= kernel_.lanes;
     const int64_t of_tile = narrow ? kernel_.narrow_rows : kernel_.rows;
-    // A panel of b stays in the first cache for a batch; elements of 8 bytes gain nothing.
-    const int64_t batch = (packs_a() || sizeof(Packed) < 8 ? kGroups : 1) * of_tile;
+    const int64_t batch = (packs_a() || !kStreams ? kGroups : 1) * of_tile;
     const int64_t all = bottom - top, batches = ceil_div(all, batch);
     Scratch<Packed> copy(packs_a() ? batch * units(count) : 0);
     for (int64_t s = 0, i = top, next; s < batches; ++s, i = next) {

@@ -95,12 +95,12 @@ template <class S, int64_t N, int M, int W, bool Part, class E>
   for (int64_t i = 0; i < x.runs; ++i) {
     const E *a = x.a + (x.a_at ? x.a_at[i] : 0), *b = x.b + (x.b_at ? x.b_at[i] : 0);
     for (int64_t p = 0; p < x.k; ++p, a += a_step, b += b_row) {
+      if constexpr (sizeof(S) == 8) prefetch<3>(b + 12 * b_row, W * N * int64_t{sizeof(S)});
       Vec<S, N> right[W];
 #pragma GCC unroll 8
-      for (int w = 0; w < W; ++w) {
-        if (Part && w == W - 1) right[w] = load_first<S, N>(first, b + w * N);
-        else right[w] = load_as<S, N>(b + w * N);
-      }
+      for (int w = 0; w < W; ++w)
+        right[w] =
+            Part && w == W - 1 ? load_first<S, N>(first, b + w * N) : load_as<S, N>(b + w * N);
 #pragma GCC unroll 16
       for (int r = 0; r < M; ++r) {
         const S left = to<S>(a[r * a_row]);
