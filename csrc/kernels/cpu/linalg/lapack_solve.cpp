@@ -9,7 +9,7 @@ namespace taeda::cpu::lapack {
 namespace {
 
 constexpr int64_t kSolvePanel = 64, kCholeskyBlock = 384;  // columns whose factors LAPACK finds
-constexpr int64_t kSolveStrip = 128, kFewPanels = 256;     // columns of a task, and of no halves
+constexpr int64_t kSolveStrip = 128;                       // columns that a thread takes
 constexpr int64_t kSmallCholesky = 8;
 constexpr TriangularSystem kUnitLower{
     .left = true, .upper = false, .unit = true, .trans = Trans::No};
@@ -77,10 +77,10 @@ template <class T> int32_t lu_panels(int64_t m, int64_t n, T* a, int64_t ld, int
   return info;
 }
 
-// Halves of a large matrix, and matrix products on all threads between them.
+// Halves of a matrix of more panels, and matrix products on all threads between them.
 template <class T> int32_t lu_recursive(int64_t m, int64_t n, T* a, int64_t ld, int32_t* pivots) {
   const int64_t k = std::min(m, n), left = half_of(k), right = n - left;
-  if (k <= kFewPanels) return lu_panels(m, n, a, ld, pivots);
+  if (k <= 4 * kSolvePanel) return lu_panels(m, n, a, ld, pivots);
   const int32_t info = lu_recursive(m, left, a, ld, pivots);
   T *beside = a + left * ld, *corner = beside + left;
   each_strip(right, [&](int64_t first, int64_t count) {
