@@ -87,8 +87,7 @@ template <class E> class Packer {
  public:
   using T = typename E::T;
   using Packed = typename E::Packed;
-  // A panel of b stays in the first cache for a batch of tiles; one of elements of 8 bytes is
-  // prefetched from the second one for each tile, whose rows stay.
+  // What stays in the first cache: a panel of b for many tiles, or, of 8-byte elements, rows of a.
   static constexpr bool kStreams = sizeof(Packed) == 8;
 
   explicit Packer(const Product<T>& x) : x_(x) {

@@ -189,13 +189,13 @@ template <class T> void cross(const CrossShape& s, const T* a, const T* b, T* ou
       y += at * b_stride[d];
       to += at * out_stride[d];
     }
-    for (int64_t i = 0; i < many; ++i, x += a_stride[last], y += b_stride[last]) {
+    for (int64_t i = 0; i < many;
+         ++i, x += a_stride[last], y += b_stride[last], to += out_stride[last]) {
       const T x0 = x[0], x1 = x[a_apart], x2 = x[2 * a_apart];
       const T y0 = y[0], y1 = y[b_apart], y2 = y[2 * b_apart];
       to[0] = x1 * y2 - x2 * y1;
       to[out_apart] = x2 * y0 - x0 * y2;
       to[2 * out_apart] = x0 * y1 - x1 * y0;
-      to += out_stride[last];
     }
   });
 }

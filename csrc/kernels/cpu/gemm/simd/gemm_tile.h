@@ -95,6 +95,7 @@ template <class S, int64_t N, int M, int W, bool Part, class E>
   for (int64_t i = 0; i < x.runs; ++i) {
     const E *a = x.a + (x.a_at ? x.a_at[i] : 0), *b = x.b + (x.b_at ? x.b_at[i] : 0);
     for (int64_t p = 0; p < x.k; ++p, a += a_step, b += b_row) {
+      // Panels of 8-byte elements are in the second cache (gemm_packed.cpp); twelve rows ahead.
       if constexpr (sizeof(S) == 8) prefetch<3>(b + 12 * b_row, W * N * int64_t{sizeof(S)});
       Vec<S, N> right[W];
 #pragma GCC unroll 8
